@@ -80,8 +80,7 @@ def _fit(head: Any) -> Callable[..., Any]:
 def _models() -> dict[str, Any]:
     heads = {"two": (TWO_CLASSES, TWO), "three": (THREE_CLASSES, THREE), "targets": (RIDGE, TARGETS)}
     heads["labels"] = MixedDPLogisticRegression(), LABELS
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return {
             name: clone(head).set_params(random_state=0).fit(X, y).set_params(random_state=None)
             for name, (head, y) in heads.items()

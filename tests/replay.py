@@ -139,8 +139,7 @@ def seen(
     def listener(request: Request) -> Request:
         return _heard(request, terms)
 
-    with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
+    with monkeypatch.context() as patch, warnings.catch_warnings(record=True, action="always") as warned:
         patch.setattr(noise, "_generator_of", generator)
         if places is not None:
             for module in [each for name, each in sys.modules.items() if name.startswith("skmixdp")]:
@@ -251,8 +250,7 @@ def released(
 ) -> tuple[list[Release], Any]:
     """The releases of a fit without the absent rows; ``replayed`` ones are handed out instead of its own."""
     replay = None if replayed is None else lambda release, log: replayed[len(log)].noisy
-    with monkeypatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with monkeypatch.context() as patch, warnings.catch_warnings(action="ignore"):
         log = watch(patch, replay)
         with recorded_releases(absent):
             return log, fit()

@@ -100,8 +100,7 @@ class Traces:
 
     @classmethod
     def of(cls, kind: Kind, rows: Any, labels: Any) -> "Traces":
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             started = time.process_time_ns()
             try:
                 model = kind.fit(rows, labels)
@@ -163,8 +162,7 @@ def compared(kind: Kind, rows: Any, labels: Any, n_fits: int) -> Comparison:
     times = [[traces.milliseconds for traces in own] for own in found]
     if np.isnan(times).any():  # a data set was refused, which tells it apart
         return Comparison(math.nan, math.nan, math.nan, differing)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         memory = [[peak_memory(kind, held, labels) for _ in range(10)] for held in pair]
     medians = [statistics.median(own) for own in memory]
     if abs(medians[0] - medians[1]) > 2048 and _p_value(*memory) < _LEVEL:  # Python's own objects vary

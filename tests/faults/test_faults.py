@@ -39,8 +39,7 @@ def found():
     """What is found in some rounds of a fault."""
 
     def run(job, kind, n_rounds=6):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             return try_job(job, kind, n_rounds, random.Random(0)).findings
 
     return run

@@ -147,8 +147,7 @@ def test_a_short_wait_is_silent(locked):
     people, other = locked
     timer = threading.Timer(0.05, lambda: other.execute("ROLLBACK"))
     timer.start()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         people.charge(EVENT, neighboring=RELATION)
     timer.join()
     assert len(people.charges()) == 2
@@ -159,8 +158,7 @@ def test_a_warning_that_is_an_error_charges_nothing_and_loses_no_outcome(locked,
     (charge,) = people.charges()
     monkeypatch.setattr(_store, "_SILENCE", 0.0)
     monkeypatch.setattr(_store, "_PATIENCE", 0.05)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         with pytest.raises(UserWarning, match="is locked by another program"):
             people.charge(EVENT, neighboring=RELATION)
         with recorded_outcome(people, charge):

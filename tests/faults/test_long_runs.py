@@ -19,8 +19,7 @@ EVENT, RELATION = GaussianEvent(1e3, 1), "add_or_remove_one"
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs Linux")
 def test_fits_leave_no_threads_files_or_connections(tmp_path, monkeypatch):
     monkeypatch.setattr(endurance, "MEMORY", float("inf"))  # 40 fits say nothing about memory
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         assert endurance.fits(40, tmp_path, say=lambda text: None) == []
 
 
@@ -34,8 +33,7 @@ def test_what_grows_is_found(tmp_path, monkeypatch):
             return endurance.State(1000 * len(held), len(held), len(held), len(held))
 
     monkeypatch.setattr(endurance, "State", Growing)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         found = endurance.fits(8, tmp_path, say=lambda text: None)
     assert [text.split()[0] for text in found] == ["threads", "files", "connections", "memory"]
 

@@ -86,8 +86,7 @@ def files() -> dict[str, bytes]:
     secret = private.assign(row=[TEXT] * 12)
     public = pd.DataFrame(X[:8] + 0.1, columns=["a", "b"]).assign(kind=np.array(["ant", "bee"])[y[:8]])
     unknown = private.assign(kind=["ant", TEXT] * 6)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         clf = MixedDPLogisticRegression("noisy-gd", n_steps=1, random_state=0)
         clf.fit(private[["a", "b"]], private["kind"], public[["a", "b"]], public["kind"])
     with limits() as folder:

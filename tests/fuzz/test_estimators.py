@@ -173,8 +173,7 @@ def check_fitted(draw: Any, model: Any, d: int, folder: Any) -> None:
 
 def check_predictions(model: Any, X: np.ndarray) -> None:
     """Predictions for finite rows are finite, in range, and of known classes."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         try:
             predicted = model.predict(X)
         except ValueError as error:
@@ -211,8 +210,7 @@ def test_containers(data):
     private, public = draw(pick([*FAITHFUL])), draw(pick([*FAITHFUL]))
     note(f"{head.__name__} {chosen} {private} {public}")
     with limits():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             plain = head(**chosen).fit(X, y[0], X_pub, y[1])
         arguments = {"X_pub": FAITHFUL[public](X_pub), "y_pub": y[1]}
         heard, model = charged_fit(lambda: head(**chosen), FAITHFUL[private](X), y[0], arguments)
@@ -342,8 +340,7 @@ def _filled(module: Any, value: float) -> Any:
 @cache
 def _fitted(head: Any) -> Any:
     X, y, X_pub, y_pub = _clean(3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return head(random_state=0, epsilon=5.0, n_steps=3).fit(X, y, X_pub, y_pub)
 
 

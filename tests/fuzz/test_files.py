@@ -216,8 +216,7 @@ def models() -> tuple[tuple[str, bytes], ...]:
     y, y_pub = np.arange(20) % 3, np.arange(9) % 3
     names = np.array(["ant", "bee", "cat"])
     frames = [pd.DataFrame(rows, columns=["a", "b", "c"]) for rows in (X, X_pub)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         few = {"random_state": 0, "n_steps": 2}
         fits = (
             MixedDPLogisticRegression(**few).fit(frames[0], names[y], frames[1], names[y_pub]),

@@ -127,8 +127,7 @@ class TestBudgets:
         assert epsilon_of(0.5, 3, delta=1e-300, sampling_rate=0.5) < 1000
 
     def test_public_rows_of_infinite_length(self):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", RuntimeWarning)
+        with warnings.catch_warnings(action="error", category=RuntimeWarning):
             fit(1e300 * X, X[:, 0], (1e300 * X_PUB, X_PUB[:, 0]), MixedDPRidge, algorithm="adamix")
 
     def test_hopeless_delta_with_sampled_batches_ends(self):
@@ -448,8 +447,7 @@ class TestText:
 
 
 def test_no_warning_escapes_from_extreme_rows():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", RuntimeWarning)
+    with warnings.catch_warnings(action="error", category=RuntimeWarning):
         for scale in (1e-320, 1e-300, 1e300):
             rows, public = np.clip(X, -1, 1) * scale, (np.clip(X_PUB, -1, 1) * scale, Y_PUB)
             fit(sp.csr_array(rows), public=public)

@@ -87,8 +87,7 @@ class LifeCycle(RuleBasedStateMachine):
         }.get(kind, (self.X, self.y, public))
         accepted = all(self.valid.values()) and kind in ("rows", "alone", "fewer")
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(action="ignore"):
                 self.model.fit(X, y, **public)
         except BudgetExceededError as error:
             if not accepted:

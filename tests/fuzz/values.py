@@ -232,8 +232,7 @@ def _with(X: np.ndarray, entry: Any) -> np.ndarray:
 def _matrix(X: np.ndarray) -> Any:
     import warnings
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return np.matrix(X)
 
 

@@ -20,8 +20,7 @@ from .other_fits import OTHER_FITS, numbers, result, without_secrets
 
 def bits(name: str) -> dict[str, Any]:
     """All that a fit leaves."""
-    with warnings.catch_warnings(record=True) as messages, without_secrets():
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as messages, without_secrets():
         found = (FITS | OTHER_FITS)[name]()
     report = getattr(found, "privacy_", None) or getattr(found, "privacy", None)
     facts = {"report": str(report), "warnings": [str(each.message) for each in messages]}

@@ -79,8 +79,7 @@ ODD = {
 
 def inferred(cells):
     """A column with the type that pandas finds for all cells."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         try:
             return pd.Series(cells)
         except Exception:
@@ -89,8 +88,7 @@ def inferred(cells):
 
 def joined(cells, odd):
     """A column with the type of two columns, one below the other."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         try:
             return pd.concat([inferred(cells), inferred([odd])], ignore_index=True)
         except Exception:
@@ -111,8 +109,7 @@ TYPES = [
 def columns_of(cells):
     """The same cells in columns of all types that hold them, by type."""
     found = {"as they are": inferred(cells), "objects": pd.Series(cells, dtype=object)}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         for kind in TYPES:
             try:
                 column = inferred(cells).astype(kind)
@@ -158,8 +155,7 @@ def frame_of(column, names):
 def seen(encoder, column):
     """Encoded rows, without any warning, whatever NumPy is set to."""
     before = dict(vars(encoder))
-    with warnings.catch_warnings(), np.errstate(all="raise"):
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"), np.errstate(all="raise"):
         rows = encoder.transform(frame_of(column, encoder.columns_))
     assert vars(encoder) == before
     assert np.all(np.isfinite(rows))
@@ -227,8 +223,7 @@ def test_public_rows_of_a_joint_table_are_learned_alike(kind):
     learned, told = [], []
     for odd in (cells[0], *ODD.values()):
         joint = joined(cells, odd).to_frame("c")
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             try:
                 encoder = TableEncoder().fit(joint, X_pub=joint[:-1])
             except ValueError as error:

@@ -70,8 +70,7 @@ def test_a_row_becomes_the_same_with_any_others(drawn, indicators):
         return
     frame = pd.DataFrame({name: inferred(cells) for name, cells in private.items()})
     changed = pd.DataFrame({name: inferred([*cells[:-1], odd[name]]) for name, cells in private.items()})
-    with warnings.catch_warnings(), np.errstate(all="raise"):
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"), np.errstate(all="raise"):
         rows, others = encoder.transform(frame), encoder.transform(changed)
         alone = np.vstack([encoder.transform(frame[i : i + 1]) for i in range(len(frame))])
         backwards = np.ascontiguousarray(encoder.transform(frame[::-1])[::-1])
@@ -128,8 +127,7 @@ def test_nothing_is_learned_from_private_rows(drawn):
         return
     for cells in (private, {name: [odd[name]] for name in private}):
         frame = pd.DataFrame({name: inferred(column) for name, column in cells.items()})
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             learned = TableEncoder().fit(frame, X_pub=public)
         assert learned.columns_ == encoder.columns_
 

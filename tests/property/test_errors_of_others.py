@@ -77,8 +77,7 @@ def while_handling(error):
 
 def warned(category):
     def action():
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with warnings.catch_warnings(action="error"):
             warnings.warn(SECRET, category, stacklevel=1)
 
     return action

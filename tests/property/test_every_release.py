@@ -39,8 +39,7 @@ def data_set(epsilon=1e3, delta=1e-3, **terms):
 @pytest.fixture
 def people():
     """A data set of a ledger whose budget is large."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return data_set()
 
 
@@ -164,8 +163,7 @@ def test_what_is_released_holds_no_exact_sum_no_row_and_no_source_of_noise(relea
 
 
 def said_of(call):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         result = call()
     return result, caught
 
@@ -188,10 +186,9 @@ def test_a_seed_repeats_its_numbers_is_warned_of_and_reported(release, people):
 
 @every
 def test_a_seed_is_warned_of_before_noise_and_charge(release, people, nothing_released):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", NotPrivateWarning)
-        with pytest.raises(NotPrivateWarning):
-            release(random_state=0, ledger=people)
+    seeds_are_errors = warnings.catch_warnings(action="error", category=NotPrivateWarning)
+    with seeds_are_errors, pytest.raises(NotPrivateWarning):
+        release(random_state=0, ledger=people)
     assert not people.charges()
 
 

@@ -209,8 +209,7 @@ class Inferring(BaseEstimator):
 
 
 def test_a_leak_before_an_inference_is_named_by_all_that_states_its_guarantee():
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as warned:
         found = make_pipeline(StandardScaler(), Inferring()).fit(X, Y)[-1].result_
     assert [one for one in warned if one.category is PrivacyLeakWarning]
     words = "NO GUARANTEE: StandardScaler"

@@ -204,8 +204,7 @@ def test_every_third_row_would_be_found(monkeypatch):
     """The comparison is sharp: a part by place moves counts of nearly all rows."""
     small_parts(monkeypatch)
     monkeypatch.setattr(NoiseSource, "coins", lambda source, n_coins, chance: np.arange(n_coins) % 3 == 0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         replayed(monkeypatch, PATHS["scaler"], N, "rotated", 0)  # coins that travel with their rows
         monkeypatch.setattr("tests.replay.travelling", lambda places: _by_place)
         with pytest.raises(AssertionError):

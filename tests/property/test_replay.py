@@ -365,8 +365,7 @@ def test_counts_are_silent_on_rows_of_any_size(method, state):
     fitted = head(**terms).fit(*OTHERS, **PUBLIC)
     X = OTHERS[0].astype("f8")
     X[ROW] = 1e-300
-    with warnings.catch_warnings(record=True) as warned, np.errstate(all=state):
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as warned, np.errstate(all=state):
         try:
             getattr(fitted, method)(X, OTHERS[1], noise_multiplier=2.0)
         except FloatingPointError as error:

@@ -95,13 +95,11 @@ def test_odd_cells_of_tables_that_are_encoded(column):
         warnings.simplefilter("ignore")  # about public cells
         declared = ({}, {column: "category"}, {column: "text"})
         encoders = [TableEncoder(told, indicators=True).fit(public, X_pub=public) for told in declared]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         want = [others(encoder.transform(public)).tobytes() for encoder in encoders]
     for odd in (*ODD.values(), COLUMNS[column][0]):
         write(changed(LABELLED, column, odd))
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with warnings.catch_warnings(action="error"):
             X = read_labelled(path, "--private", "y", None, "--labels", TextForm(), raw=True).X
             assert [others(encoder.transform(X)).tobytes() for encoder in encoders] == want
         assert X.drop(index=ODD_ROW).equals(public.drop(index=ODD_ROW))
@@ -124,8 +122,7 @@ def test_odd_cells_of_tables_of_numbers(column):
         want, refusals = others(read()), {}
         for odd in ODD:
             write(changed(NUMBERS, column, ODD[odd]))
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
+            with warnings.catch_warnings(action="error"):
                 try:
                     found = read()
                 except ValueError as error:

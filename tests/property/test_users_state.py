@@ -184,8 +184,7 @@ def test_types_of_columns_do_not_decide_how_a_wrapped_transformer_reads(dtype):
 def test_warnings_of_a_wrapped_transformer_are_withheld():
     encoder = OneHotEncoder(handle_unknown="warn", sparse_output=False)
     wrapped = PublicOnly(encoder).fit(LABELS[:, None], X_pub=LABELS[:, None])
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         assert wrapped.transform([[0], [7]]).tolist() == [[1, 0], [0, 0]]
     assert not caught
 
@@ -193,8 +192,7 @@ def test_warnings_of_a_wrapped_transformer_are_withheld():
 def test_scores_of_zero_are_not_told_of():
     """SciPy tells of a logit that is infinite, if it is asked to."""
     model = SureModel().fit(ROWS, LABELS)
-    with special.errstate(all="warn"), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with special.errstate(all="warn"), warnings.catch_warnings(record=True, action="always") as caught:
         private_evaluation(model, ROWS, LABELS, epsilon=1.0)
     assert not caught, [str(each.message) for each in caught]
 

@@ -30,8 +30,7 @@ REPEATED = {
 
 def fitted(X, y, public=(), **parameters):
     clf = AdditiveDPClassifier(epsilon=4.0, delta=1e-5, classes=[0, 1], random_state=0, **parameters)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return clf.fit(X, y, **dict(public))
 
 

@@ -18,8 +18,7 @@ FRAME = pd.DataFrame(ROWS, columns=["a", "b", "c"])
 
 def fitted(X, known=20, head=None):
     head = head or MixedDPLogisticRegression(epsilon=5.0, delta=1e-3, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return head.fit(X[known:], Y[known:], X_pub=X[:known], y_pub=Y[:known])
 
 

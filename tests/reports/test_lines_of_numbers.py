@@ -31,8 +31,7 @@ def frame(unit):
 
 
 def auc(model, X):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         model.fit(X[: N // 2], LABELS[: N // 2])
     return roc_auc_score(LABELS[N // 2 :], model.predict_proba(X[N // 2 :])[:, 1])
 

@@ -54,8 +54,7 @@ def csv_of(seed):
 
 
 def learned(frame, told=None):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         encoder = TableEncoder(told).fit(frame[:0], X_pub=frame)
     return encoder, [str(one.message) for one in caught]
 

@@ -252,8 +252,7 @@ def test_a_head_of_scikit_learn_is_no_start(kind):
 def test_rows_of_few_values_repeat_and_nothing_is_said(n_values):
     """Whether private rows repeat is private, and narrow tables have few rows that differ."""
     rows = RNG.integers(0, n_values, (3000, 2)).astype(float)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         head().fit(rows, (rows[:, 0] > 0).astype(int))
 
 
@@ -281,8 +280,7 @@ def test_linear_columns_have_the_names_of_the_frame(kind, names):
     else:
         model.set_params(target_scale=1.0, target_center=0.0)
     encoder = TableEncoder(COLUMNS, indicators=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         fitted = private_pipeline(encoder, model).fit(MIXED, ONE)[-1]
     assert all(len(fitted.knots_[place]) == 2 for place in LINEAR[names])
     curved = {0, 1, 2} - {*LINEAR[names]}
@@ -300,8 +298,7 @@ PAIRS = {
 @pytest.mark.parametrize("names", PAIRS, ids=str)
 def test_pairs_have_the_names_of_the_frame(names):
     model = AdditiveDPClassifier(classes=[0, 1], interactions=[*names], epsilon=20.0, delta=1e-4)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         fitted = private_pipeline(TableEncoder(COLUMNS, indicators=False), model).fit(MIXED, ONE)[-1]
     assert [tuple(map(int, pair)) for pair in fitted.interactions_] == PAIRS[names]
 

@@ -69,8 +69,7 @@ def test_columns_of_an_encoder_are_short():
 
 def warned(call):
     """The file and the text of each warning of a call."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         call()
     assert caught
     return {(each.filename, each.category.__name__) for each in caught}
@@ -106,8 +105,7 @@ def test_warnings_point_at_the_line_of_the_user(name):
 def test_a_bar_of_a_notebook_without_widgets_gives_no_warning(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ipykernel", sys)
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert sum(progress_bar(range(3), verbose=True)) == 3
     assert "3/3" in capsys.readouterr().err
 

@@ -131,8 +131,7 @@ def test_a_step_that_learns_is_named_by_warning_and_report(kind, step):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_steps_that_learn_nothing_are_no_leak(kind):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         last = head()
         kind([("unit", RowNormalizer()), ("head", last)]).fit(X, Y)
         scaler = NoisyScaler(bounds=(-5, 5), delta=1e-4)
@@ -201,8 +200,7 @@ def test_another_number_of_rows_is_named_in_a_pipeline_within():
 def test_members_of_an_ensemble_have_fewer_rows():
     bagging = BaggingClassifier(head(), n_estimators=2, max_samples=0.5, bootstrap=False)
     pipe = Alone([("unit", RowNormalizer()), ("bagging", bagging)])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", PrivacyLeakWarning)
+    with warnings.catch_warnings(action="error", category=PrivacyLeakWarning):
         warnings.filterwarnings("ignore", message="BaggingClassifier")
         pipe.fit(X, Y)
 

@@ -369,8 +369,7 @@ def test_columns_of_any_kind_in_the_same_units_are_kept(kind, n_public):
     rows = np.stack([KINDS[kind](rng, 2000) for _ in range(8)], axis=1)
     y = (rng.random(2000) < 0.5).astype(int)
     for seed in range(2):
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as said:
             model = head(random_state=seed).fit(rows[60:], y[60:], X_pub=rows[:n_public], y_pub=y[:n_public])
         assert "check of units" in dict(model.privacy_.shares)
         assert not any("another unit" in str(warning.message) for warning in said)

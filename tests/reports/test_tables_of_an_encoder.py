@@ -19,8 +19,7 @@ RNG = np.random.default_rng(0)
 def learned(cells, told=None, name="v"):
     """The encoder of a public column, and its warnings."""
     X = pd.DataFrame({name: pd.Series(cells, dtype=object)})
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         encoder = TableEncoder(told).fit(X[:0], X_pub=X)
     return encoder, [str(one.message) for one in caught]
 
@@ -291,8 +290,7 @@ def test_row_numbers_are_warned_of(name, kind):
     assert len(told) == 1 and f"columns={{{name!r}: 'drop'}}" in told[0]
     for how in ("number", "drop"):
         X = pd.DataFrame({name: ROW_NUMBERS[name], "a": 1.0})
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with warnings.catch_warnings(action="error"):
             TableEncoder({name: how}).fit(X, X_pub=X)
 
 
@@ -374,8 +372,7 @@ def test_lists_become_columns_with_one_scale(library, kind, tmp_path):
     np.testing.assert_array_equal(told.transform(X)[:, 1:], lists)
     y = (lists[:, 0] > 0).astype(int)
     model = private_pipeline(TableEncoder(), MixedDPLogisticRegression(epsilon=8, delta=1e-3, random_state=0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         model.fit(X[20:], y[20:], X_pub=X[:20], y_pub=y[:20]).save(tmp_path / "m.safetensors")
     loaded = skmixdp.load(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
@@ -458,8 +455,7 @@ def test_missing_values_of_every_type_count_as_missing():
 def fitted(X, told=None, **options):
     y = (X["a"] > 0.5).astype(int).to_numpy()
     head = MixedDPLogisticRegression(epsilon=5, delta=1e-3, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         model = private_pipeline(TableEncoder(told, **options), head)
         return model.fit(X[60:], y[60:], X_pub=X[:60], y_pub=y[:60])
 

@@ -53,8 +53,7 @@ def tables():
 
 def kinds_of(X):
     """Kinds of columns, and the names in warnings."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         columns = TableEncoder().fit(X, X_pub=X).columns_
     said = " ".join(str(warning.message) for warning in caught)
     return {name: column.kind for name, column in columns.items()}, said

@@ -16,8 +16,7 @@ Y = SIGNAL + 0.6 * RNG.normal(size=2 * N)
 
 
 def fitted(y, features=X, y_rows=slice(N), **parameters):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return MixedDPRidge(**{"epsilon": 1.0, "random_state": 0, **parameters}).fit(features[:N], y[y_rows])
 
 
@@ -79,8 +78,7 @@ def test_several_targets_in_several_units():
 
 def test_weights_and_persons():
     y = 10_000 * Y + 50_000
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         weighted = MixedDPRidge(epsilon=1.0, random_state=0).fit(X[:N], y[:N], sample_weight=np.ones(N))
         groups = np.arange(N) // 2
         persons = MixedDPRidge(epsilon=3.0, random_state=0).fit(X[:N], y[:N], groups=groups)
@@ -135,8 +133,7 @@ def test_skewed_targets_have_the_right_mean(name, known):
     squares = LinearRegression().fit(X[known:], y[known:]).score(X, y)
     # What is rare has a mean far below its deviation, which is the unit of the noise.
     for epsilon, mean, of_deviation, r2 in ((8.0, 0.05, 0.03, 0.02), (1e6, 0.02, 0.0, 0.005)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             reg = MixedDPRidge(epsilon=epsilon, random_state=0).fit(X[known:], y[known:], **public)
         assert reg.predict(X).mean() == pytest.approx(y.mean(), mean, abs=of_deviation * y.std())
         assert reg.score(X, y) > squares - r2
@@ -202,8 +199,7 @@ def test_correlated_columns_reach_least_squares(epsilon, parameters, most):
     rows, y = turned(0.7, 60, 20_000)
     train, test = slice(20_000), slice(20_000, None)
     plain = LinearRegression().fit(rows[train], y[train]).score(rows[test], y[test])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         reg = MixedDPRidge(epsilon=epsilon, random_state=0, **parameters).fit(rows[train], y[train])
     assert reg.score(rows[test], y[test]) > plain - most
     assert "second moment" in dict(reg.privacy_.shares)
@@ -213,8 +209,7 @@ def test_few_public_rows_leave_the_second_moment_to_private_ones():
     rows, y = turned(1.0, 30, 20_000)
     test = slice(20_000, None)
     plain = LinearRegression().fit(rows[:20_000], y[:20_000]).score(rows[test], y[test])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         reg = MixedDPRidge(epsilon=1.0, random_state=0)
         reg.fit(rows[20:20_000], y[20:20_000], X_pub=rows[:20], y_pub=y[:20])
     assert reg.score(rows[test], y[test]) > plain - 0.005
@@ -225,7 +220,6 @@ def test_rare_targets_of_a_narrow_table_are_not_cut():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(8000, 3))
     y = (rng.random(8000) < np.minimum(0.1, np.exp(1.2 * rows[:, 0] - 4.2))).astype(float)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         predicted = MixedDPRidge(epsilon=1.0, random_state=0).fit(rows, y).predict(rows)
     assert 0.7 < predicted.mean() / y.mean() < 1.3

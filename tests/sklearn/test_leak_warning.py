@@ -56,10 +56,8 @@ def test_every_head_warns_once_per_fit_and_points_at_the_call(rows, head):
 
 def test_it_is_an_error_where_the_user_says_so_and_nothing_is_kept(rows):
     pipe = leaking()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(PrivacyLeakWarning):
-            pipe.fit(rows.X, rows.y)
+    with warnings.catch_warnings(action="error"), pytest.raises(PrivacyLeakWarning):
+        pipe.fit(rows.X, rows.y)
     assert not hasattr(pipe["clf"], "privacy_")
 
 
@@ -168,10 +166,9 @@ def test_every_call_of_scikit_learn_warns_once_and_the_next_call_again(rows, nam
 
 @pytest.mark.parametrize("name", ["GridSearchCV", "cross_val_score", "TunedThresholdClassifierCV"])
 def test_an_error_of_it_fails_every_fit(rows, name):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", PrivacyLeakWarning)
-        with pytest.raises((ValueError, PrivacyLeakWarning), match="private rows without a budget"):
-            CALLS[name][0](rows.X, rows.y)
+    refusal = pytest.raises((ValueError, PrivacyLeakWarning), match="private rows without a budget")
+    with warnings.catch_warnings(action="error", category=PrivacyLeakWarning), refusal:
+        CALLS[name][0](rows.X, rows.y)
 
 
 @pytest.mark.parametrize("kind", [GridSearchCV, cross_validate])

@@ -289,8 +289,7 @@ class TestColumnTransformer:
 @pytest.mark.parametrize("kind", [MixedDPLogisticRegression, MixedDPRidge])
 def test_warnings_of_a_fit_point_to_the_line_that_calls_it(kind):
     X, y = np.random.default_rng(0).normal(size=(60, 3)), np.tile([0, 1], 30)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         kind(delta=0.5, random_state=0).fit(X, y)
     said = [str(each.message)[:12] for each in caught if each.filename == __file__]
     assert {"random_state", "delta=0.5 is"} <= set(said)

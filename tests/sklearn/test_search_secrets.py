@@ -210,8 +210,7 @@ def test_threads_keep_their_warnings_apart(routing, rows, n_trials):
 def test_warnings_after_the_fit_are_shown_as_before(routing, rows):
     before = warnings.showwarning, list(warnings.filters)
     head, grid = chatty()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         run(rows, grid, head, n_trials=3)
     assert (warnings.showwarning, warnings.filters) == before
 
@@ -219,8 +218,7 @@ def test_warnings_after_the_fit_are_shown_as_before(routing, rows):
 def test_a_grid_says_each_warning_once_and_before_the_charge(routing, rows, ledger):
     head, _ = chatty()
     grid = {"chatty__mark": MARKS[:3]}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         quiet = clone(head).set_params(verbose=False, chatty__verbose=0, clf__verbose=0)
         run(rows, grid, quiet, strategy="grid")
     said = Counter(str(w.message) for w in caught if "said by" in str(w.message))
@@ -263,8 +261,7 @@ def test_the_attack_by_warnings_that_depend_on_what_was_released():
     for seed in range(2):  # the test must not fail by chance
         options = {"epsilon": 0.1, "strategy": "random", "n_trials": 8, "random_state": seed}
         search = PrivateSearchCV(MixedDPLogisticRegression("auto"), grid, **options)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             search.fit(X, y, X_pub=X_pub, y_pub=y_pub)
         numbers.append(sum("public rows suffice" in str(w.message) for w in caught))
     assert set(numbers) == {0, 1}
@@ -295,8 +292,7 @@ def test_a_trial_that_fails_loses_and_nothing_tells(rows, n_trials, failing, opt
     """Also to a score that is no number."""
     n_trials(12)
     failing(2)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         fitted = run(rows, {"n_steps": [2, 3]}, random_state=5, **options)
     assert fitted.best_params_ == {"n_steps": 3} and len(fitted.cv_results_["params"]) == 1
     assert np.isnan(fitted.best_score_) == bool(options)
@@ -344,8 +340,7 @@ def test_drawn_candidates_are_checked_before_the_charge(rows, n_trials, ledger):
 def test_a_finished_search_leaves_no_result_on_disk(routing, rows, tmp_path, n_trials):
     n_trials(4)
     head, grid = chatty()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         fitted = run(rows, grid, head, memory=tmp_path)
     mine = fitted.best_params_["chatty__mark"].encode()
     for path in Path(tmp_path).rglob("*"):

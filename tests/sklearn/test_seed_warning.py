@@ -12,8 +12,7 @@ DELTA = 1e-3
 
 
 def warned_by(action, *args, **kwargs):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         result = action(*args, **kwargs)
     return result, [w for w in caught if issubclass(w.category, NotPrivateWarning)]
 

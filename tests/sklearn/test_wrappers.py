@@ -215,8 +215,7 @@ class TestEnsembles:
         ids=["stacking", "calibration", "boosting"],
     )
     def test_what_learns_without_a_budget_says_so(self, rows, stack):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             stack(self.held(rows)).fit(rows.X, rows.y)
         leaks = [str(w.message) for w in caught if w.category is PrivacyLeakWarning]
         assert any("learn from private rows without a budget" in leak for leak in leaks)

@@ -42,8 +42,7 @@ def test_products_that_overflow_give_no_warning():
     rows = InMemoryRows(np.full((20, 3), 5e29, dtype=np.float32), np.zeros(20, int))
     points = np.array([[1e20, -1e20, 0.0]])
     counted = PrivateQuery(points, lambda Z, block: (None, (Z > 0).astype(float)), (ReleasedArray(1.0),))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         release(rows, [(begun(Watched(), 3.0), counted)])
 
 

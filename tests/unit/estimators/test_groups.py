@@ -220,15 +220,13 @@ def test_a_splitter_that_deals_rows_is_named_if_there_are_persons(cv):
             lambda: search.fit(X, Y, **passed),
             lambda: cross_val_score(head(), X, Y, params=passed, **terms),
         ):
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
+            with warnings.catch_warnings(record=True, action="always") as caught:
                 fit()
             assert any("dealt by their numbers of rows" in str(one.message) for one in caught)
         assert "numbers of rows" in search.best_estimator_.privacy_.no_guarantee
         splits = [(np.arange(120), np.arange(120, len(X)))]
         for right in (GroupKFold(3, shuffle=True), GroupShuffleSplit(2), splits):
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", PrivacyLeakWarning)
+            with warnings.catch_warnings(action="error", category=PrivacyLeakWarning):
                 search.set_params(cv=right).fit(X, Y, **passed)
 
 

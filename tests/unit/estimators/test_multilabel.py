@@ -247,8 +247,7 @@ def test_public_rows_with_other_labels_are_left_out():
     with pytest.warns(UserWarning, match="same labels in the same columns"):
         clf = head().fit(X, Y, X_PUB, 1 - Y_PUB)
     assert clf.privacy_.n_public == 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert head(random_state=None).fit(X, Y, **PUBLIC).privacy_.n_public == N_PUB
 
 

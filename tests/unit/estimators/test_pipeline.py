@@ -47,8 +47,7 @@ def model_of(*steps, **parameters):
 def test_two_lines(table, routing):
     X, y, X_pub, y_pub = table
     model = private_pipeline(TableEncoder(), MixedDPLogisticRegression(epsilon=3.0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         model.fit(X, y, X_pub=X_pub, y_pub=y_pub)
     assert model.score(X, y) > 0.9 and model.privacy_.n_public == N_PUBLIC
     assert model.privacy_.leaks == ()
@@ -79,8 +78,7 @@ def test_in_cross_validation_and_searches(table, routing):
     X, y, X_pub, y_pub = table
     params = public_params(X_pub, y_pub)
     model = model_of(TableEncoder())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyLeakWarning)
+    with warnings.catch_warnings(action="ignore", category=PrivacyLeakWarning):
         assert cross_val_score(model, X, y, cv=3, params=params).mean() > 0.85
         search = GridSearchCV(model, {f"{HEAD}__epsilon": [1.0, 3.0], "tableencoder__n_hashed": [4]}, cv=2)
         search.fit(X, y, **params)
@@ -98,8 +96,7 @@ def test_in_cross_validation_and_searches(table, routing):
 def test_public_rows_as_many_as_private_ones(table, routing):
     X, y, *_ = table
     half = len(X) // 2
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyLeakWarning)
+    with warnings.catch_warnings(action="ignore", category=PrivacyLeakWarning):
         params = public_params(X[:half], y[:half])
         scores = cross_val_score(model_of(TableEncoder()), X[half:], y[half:], cv=2, params=params)
     assert scores.mean() > 0.85

@@ -66,8 +66,7 @@ def test_noise_alone_is_taken_back_and_a_warning_says_so(n_classes):
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_a_way_that_helps_is_kept_whole(n_classes):
     _, info, everything = problem_and_facts(n_classes)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         W = shrunk(info, everything, 1e-3)
     assert_parallel(W, everything)
 
@@ -137,8 +136,7 @@ class TestComparison:
     @pytest.mark.parametrize(("released", "start_wins"), [(25.0, True), (15.0, False), (-25.0, False)])
     def test_the_start_must_win_clearly_where_public_rows_do_not_favour_it(self, released, start_wins):
         _, info, W = problem_and_facts()
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as told:
             head, query = self.closed(info, W, [released])
         assert_parallel(head, info.view.W if start_wins else W)
         assert bool(told) == start_wins
@@ -151,8 +149,7 @@ class TestComparison:
     def test_private_rows_can_overrule_public_rows_that_favour_the_start(self, released, share):
         info = info_with_many_public_rows()
         W = info.view.W + 20 * np.random.default_rng(0).normal(size=info.view.W.shape)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             head, query = self.closed(info, W, released, noise=20.0)
         assert_parallel(head, info.view.W + share * (W - info.view.W))
         assert query.releases[0].sensitivity == pytest.approx(math.sqrt(2))

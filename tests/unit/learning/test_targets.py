@@ -123,8 +123,7 @@ def problem(n_pub=60, factor=1.0, noise=0.5):
 @pytest.mark.parametrize(("factor", "useful"), [(1.0, True), (-1.0, False), (0.3, True), (30.0, False)])
 def test_public_rows_that_mean_something_else_are_found(factor, useful):
     X, y, info = problem(factor=factor)
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as warned:
         found = learned(InMemoryRows(X, y), lambda learner: start_predicts(info, learner, 5.0))
     assert found is useful
     assert [str(each.message).split(",")[0] for each in warned] == (

@@ -504,8 +504,7 @@ def test_no_cell_is_refused_or_changes_another_row(odd):
 
     encoder = TableEncoder(TOLD, indicators=True).fit(frame("1"))
     usual = encoder.transform(frame("1"))
-    with warnings.catch_warnings(), np.errstate(all="raise"):
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"), np.errstate(all="raise"):
         try:
             rows, alone = encoder.transform(frame(odd)), encoder.transform(frame(odd)[2:])
         except Exception as error:

@@ -150,8 +150,7 @@ def test_caveats_say_what_the_noise_does_not_cover():
 
 
 def test_a_seed_is_warned_of_by_its_name():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         warn_of_seed(None, None)
     with pytest.warns(NotPrivateWarning, match="^--seed is set, so whoever knows it"):
         warn_of_seed(None, 0, name="--seed")

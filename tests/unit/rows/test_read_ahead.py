@@ -73,8 +73,7 @@ def test_no_value_raises_a_warning(value):
     X = padded(30, 200)
     X[4:9] = value
     X.flags.writeable = False
-    with warnings.catch_warnings(), np.errstate(all="raise"):
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"), np.errstate(all="raise"):
         read_ahead(X)
 
 

@@ -53,8 +53,7 @@ def test_each_cell_is_read_as_the_encoder_reads_it_or_refused(told):
     for cell in CELLS:
         X = pd.DataFrame({"c": pd.Series([cell], dtype=object)})
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(action="ignore"):
                 found = plain.transform(X)
         except (TypeError, ValueError, OverflowError):
             continue
@@ -108,8 +107,7 @@ def test_columns_of_many_types(name):
 
 def fitted(X, told=None, head=MixedDPLogisticRegression, **options):
     y = np.arange(len(X)) % 2
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         model = private_pipeline(TableEncoder(told, **options), head(epsilon=3.0, random_state=0))
         return model.fit(X[60:], y[60:], X_pub=X[:60], y_pub=y[:60])
 
