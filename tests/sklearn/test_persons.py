@@ -24,7 +24,6 @@ SIZES = rng.integers(1, 8, N)
 GROUPS = pd.Series(rng.permutation(np.repeat(np.arange(N), SIZES)), name="patient")
 Y = rng.integers(0, 3, len(GROUPS))
 X = (np.eye(3)[Y] @ rng.normal(size=(3, 6)) + rng.normal(size=(len(Y), 6))).astype("f4")
-X_PUB, Y_PUB = rng.normal(size=(30, 6)).astype("f4"), np.arange(30) % 3
 HEAD = MixedDPLogisticRegression("noisy-gd", n_steps=3, epsilon=3.0, classes=range(3))
 BINARY = clone(HEAD).set_params(classes=range(2))
 #: Noise that is next to none.
@@ -140,23 +139,6 @@ def test_no_object_holds_how_many_rows_persons_have():
 
 
 # -- searches -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("scoring", ["private", "public"])
-def test_a_search_of_persons_is_charged_and_reported_as_one(patients, scoring):
-    search = PrivateSearchCV(HEAD, GRID, scoring=scoring, strategy="grid", ledger=patients)
-    search.fit(X, Y, X_PUB, Y_PUB, groups=GROUPS)
-    report = search.privacy_
-    assert report.unit == search.best_estimator_.privacy_.unit == "patient" and report.n_private == N
-    assert "all rows of one person (column 'patient')" in str(report)
-    assert str(len(Y)) not in str(report)
-    (charge,) = patients.charges()
-    assert charge.spent == pytest.approx(report.dataset_spent) and report.dataset == "patients"
-
-
-def test_a_secret_search_of_persons():
-    search = PrivateSearchCV(HEAD, GRID, strategy="random", n_trials=3).fit(X, Y, groups=GROUPS)
-    assert search.privacy_.unit == "patient" and -0.5 < search.best_score_ < 1.5
 
 
 def test_the_scores_of_a_search_are_means_over_persons():
