@@ -28,7 +28,6 @@ from skmixdp import (
     fit_many,
 )
 from skmixdp.algorithms import PAZO
-from skmixdp.datasets import open_rows
 from skmixdp.model_selection import PrivateSearchCV, public_cross_val_score, public_params
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, PublicWhitener, RowNormalizer, check_pipeline
 from tests.private_names import as_items, main
@@ -49,7 +48,6 @@ X_PUB, Y_PUB = make_rows(60, 1)
 T, T_PUB = X @ [1.0, 2.0, 3.0, 4.0], X_PUB @ [1.0, 2.0, 3.0, 4.0]
 PUBLIC = public_params(X_PUB, Y_PUB)
 NAMES = list("abcd")
-FRAMES = public_params(pd.DataFrame(X_PUB, columns=NAMES), Y_PUB)
 
 
 def ragged():
@@ -124,7 +122,7 @@ def pipeline(*steps):
 
 
 def fitted(public=PUBLIC):
-    return head().fit(pd.DataFrame(X, columns=NAMES) if public is FRAMES else X, Y, **public)
+    return head().fit(X, Y, **public)
 
 
 def search(rows, labels, public=PUBLIC):
@@ -231,17 +229,6 @@ def test_rows_alone(entry):
         assert not heard.secrets(), (bad, heard.everything)
 
 
-@pytest.mark.covering
-@pytest.mark.parametrize(
-    "bad", ["text", "bytes", "text array", "NaN next to it", "None next to it", "dict", "complex"]
-)
-@pytest.mark.parametrize(
-    "entry", ["fit", "search", "private_score", "normalised pipeline", "scaled pipeline"]
-)
-def test_data_frames(routing, entry, bad):
-    refused(lambda: ENTRIES[entry](pd.DataFrame(BAD_X[bad], columns=NAMES), Y, FRAMES))
-
-
 def test_a_category_that_public_rows_lack(routing):
     for unknown in (TEXT, NUMBER):
         rows = changed(np.array(CLASSES * 100, dtype=object)[:, np.newaxis], (ROW, 0), unknown)
@@ -298,55 +285,7 @@ def test_sparse_rows(bad):
         refused(action)
 
 
-# -- rows in files and chunks --------------------------------------------------------------
-
-
-def save(path, rows, labels):
-    if path.suffix == ".npy":
-        np.save(path, rows)
-    elif path.suffix == ".npz":
-        np.savez(path, X=rows, y=labels)
-    else:
-        pa = pytest.importorskip("pyarrow")
-        feather, parquet = pytest.importorskip("pyarrow.feather"), pytest.importorskip("pyarrow.parquet")
-        columns = {f"x{j}": pa.array(list(column)) for j, column in enumerate(rows.T)}
-        table = pa.table({**columns, "kind": pa.array(list(labels))})
-        if path.suffix == ".parquet":
-            parquet.write_table(table, path, row_group_size=100)
-        else:
-            feather.write_feather(table, path, chunksize=100, compression="uncompressed")
-    return path
-
-
-@pytest.mark.covering
-@pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet", ".arrow"])
-@pytest.mark.parametrize("bad", ["NaN", "empty", "text", "label", "no label", "damaged"])
-def test_files(tmp_path, suffix, bad):
-    tables = suffix in (".parquet", ".arrow")
-    if bad in ("empty", "no label") and not tables:
-        return  # arrays have no empty entries, and objects are not opened, see below
-    rows, labels = changed(X, ROW, NUMBER), changed(Y.astype("U20"), ROW, TEXT)
-    if bad == "no label":
-        labels = changed(Y, ROW, None, object)
-    elif bad not in ("label", "damaged"):
-        labels = Y.astype("U20")
-        cell, dtype = {"NaN": (np.nan, float), "empty": (None, object), "text": (TEXT, "U20")}[bad]
-        rows = changed(rows, (ROW, 1), cell, dtype)
-    path = save(tmp_path / f"rows{suffix}", rows, labels)
-    if bad == "damaged":
-        content = path.read_bytes()
-        path.write_bytes(content[:40] + TEXT.encode() * 9 + content[160:-60])
-    given = None if suffix != ".npy" else labels
-    label = {"label": "kind"} if tables else {}
-    for estimator, public in ((head(classes=CLASSES), {}), (head(), PUBLIC)):
-        heard = refused(lambda e=estimator, p=public: e.fit(open_rows(path, **label), given, **p))
-        assert "row group" not in str(heard.error) or bad == "damaged"
-
-
-def test_objects_in_files(tmp_path):
-    for rows, labels in ((BAD_X["text"], Y), (X, BAD_Y["unknown text"])):
-        np.savez(tmp_path / "rows.npz", X=rows, y=labels)
-        refused(lambda: head().fit(open_rows(tmp_path / "rows.npz"), **PUBLIC), kinds=ValueError)
+# -- rows in chunks --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("bad", ["NaN", "unreadable", "type error", "too long", "label"])
