@@ -107,7 +107,9 @@ def test_no_row_adds_more_than_is_stated_and_its_sums_are_its_own(name, data, dt
         y = data.draw(LABELS[kind](n, k))
         y = y.astype(dtype) if kind == "targets" else y
         weights = data.draw(hnp.arrays(np.float64, n, elements=st.sampled_from([0.0, 1.0, 1e300])))
-        for query in queries(data.draw):
+        asked = queries(data.draw)
+        assert sum(query.releases[0].share for query in asked) == pytest.approx(1, abs=1e-12)
+        for query in asked:
 
             def sums(rows, labels=y, query=query):
                 n_rows = len(Z[rows])
