@@ -215,7 +215,10 @@ class MappedPiecewiseRows(SparseRows):
             part = self._kept.get(place) or X[rows]
             if keeps:
                 self._kept[place] = part
-            return X.loops.clipped_sums(*part.pieces, *of_points, *of_rows, threshold=query.clip_threshold)
+            sums: FloatArray = X.loops.clipped_sums(
+                *part.pieces, *of_points, *of_rows, threshold=query.clip_threshold
+            )
+            return sums
 
         def matrix(sums: FloatArray) -> FloatArray:
             n_vertices = X.vertices.shape[0]

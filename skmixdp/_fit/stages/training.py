@@ -85,7 +85,7 @@ def planned(fit: Fit) -> Fit:
     if settings.known_map is not None and recipe.comparison is None:
         recipe = replace(recipe, update=TowardsStart(recipe.update))
     fit = replace(fit, recipe=recipe)
-    if later := [price for stage in fit.stages.after if (price := stage.price(fit))]:
+    if later := [later_price for stage in fit.stages.after if (later_price := stage.price(fit))]:
         share -= sum(later)
     plan = make_plan(fit.budget, recipe, info, private.dtype, share)
     if private.record is not None and plan.event.unamplified is not plan.event:
