@@ -15,7 +15,6 @@ from .._fit.procedure import prepared
 from .._fit.rows import Data, PublicRows
 from .._fit.stage import Fit, Price, RowSettings, Stage
 from .._fit.stages.columns import NoisyColumnScales
-from .._fit.stages.shares import ClassCounts
 from .._rows import RowMap, SparseTable, TargetMap
 from .._utils.models import names_of_features
 from .._utils.validation import POSITIVE, Allowed, Number, check, listed, shown
@@ -127,9 +126,7 @@ class AdditiveHead(SeenHead):
     def _prepared(self, fit: Fit, data: FitData) -> EstimatorProcedure:
         """The procedure of a fit, after everything that can be refused: the basis, and then the head."""
         self._basis = None
-        counts = ClassCounts(always=True)
-        before = [counts if isinstance(each, ClassCounts) else each for each in fit.stages.before]
-        stages = replace(fit.stages, before=(*before, GentleSteps()))
+        stages = replace(fit.stages, before=(*fit.stages.before, GentleSteps()))
         fit = replace(fit, tasks=self._measured_tasks(), stages=stages)
         linear = self._linear_columns(fit.data.n_features)
         automatic = isinstance(self.interactions, str) and self.interactions == "auto"

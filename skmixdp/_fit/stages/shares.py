@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -73,17 +73,13 @@ def starts_at_shares(fit: Fit, with_public_rows: bool = False) -> bool:
     return by_default and settings.rows.fit_intercept and fit.divides and not labels_tell
 
 
-@dataclass(frozen=True, eq=False)
 class ClassCounts(Stage):
     """Balanced weights, or the start, by noisy sums of the sample weights of each class.
 
     The start has the logarithms of the class shares ``q_c``, times the class weights ``w_c``, as intercepts:
     ``log(w_c q_c)``, less their mean, or their difference for two classes. With balanced weights it is at 0.
-    By default, a head of public rows of two classes gets their intercept if one is rare. Additive models move
-    it ``always``.
+    By default, a head of public rows of two classes gets their intercept if one is rare.
     """
-
-    always: bool = False
 
     name = "class counts"
     limits = WORTH.limits
@@ -106,7 +102,7 @@ class ClassCounts(Stage):
         n_classes = max(fit.data.loss.n_outputs, 2)
         for rare in 1 / n_classes, 1 / fit.data.n_rows:
             shares = np.array([1 - (n_classes - 1) * rare] + (n_classes - 1) * [rare])
-            yield self._started(fit.spent(self, price, assumed=True), shares)
+            yield _started(fit.spent(self, price, assumed=True), shares)
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         weights, data = fit.weights, fit.data
@@ -122,22 +118,10 @@ class ClassCounts(Stage):
         if not weights.n_counted:
             if len(counts) == 2 and weights.sample_weight is None:
                 _warn_of_hidden(counts, noise, fit)
-            return self._started(fit, shares)
+            return _started(fit, shares)
         # Mean of relative weights, with which each class has the total weight of the rarest one.
         mean = min(total / n_rows, 1.0) * len(shares) * float(shares.min())
         return fit.learned(weights=replace(weights, mean=mean), data=weights.applied(1 / shares))
-
-    def _started(self, fit: Fit, shares: FloatArray) -> Fit:
-        """The fit that starts at class shares (k,), as its weights of classes change them."""
-        if fit.weights.of_classes is not None:
-            shares = shares * fit.weights.of_classes
-            shares = np.maximum(shares / shares.sum(), 1 / fit.data.n_rows)  # a weight may be zero
-        logs = np.log(shares)
-        logits = logs[1:] - logs[:1] if fit.data.loss.n_outputs == 1 else logs - logs.mean()
-        labels = replace(fit.labels, shares=shares)
-        if not len(fit.public.X) or self.always or labels.is_rare:
-            labels = replace(labels, logits=logits)
-        return fit.learned(labels=labels)
 
 
 def _warn_of_hidden(counts: FloatArray, noise: float, fit: Fit) -> None:
@@ -150,6 +134,19 @@ def _warn_of_hidden(counts: FloatArray, noise: float, fit: Fit) -> None:
             f"{noise:.0f}. A class of fewer than {_CLEAR * noise:.0f} rows is hidden by it, so probabilities "
             "may be no better than its share; pass a larger epsilon, more rows, or public rows."
         )
+
+
+def _started(fit: Fit, shares: FloatArray) -> Fit:
+    """The fit that starts at class shares (k,), as its weights of classes change them."""
+    if fit.weights.of_classes is not None:
+        shares = shares * fit.weights.of_classes
+        shares = np.maximum(shares / shares.sum(), 1 / fit.data.n_rows)  # a weight may be zero
+    labels = replace(fit.labels, shares=shares)
+    if labels.is_rare or not len(fit.public.X):
+        logs = np.log(shares)
+        logits = logs[1:] - logs[:1] if fit.data.loss.n_outputs == 1 else logs - logs.mean()
+        labels = replace(labels, logits=logits)
+    return fit.learned(labels=labels)
 
 
 def refuse_without_counts(name: str, value: object, fit: Fit) -> None:
