@@ -255,6 +255,7 @@ def _spread_out(fit: Fit, columns: Columns | None) -> RowMap | None:
     """
     settings, public, loss = fit.settings, fit.public, fit.data.loss
     rows = settings.rows
+    assert public.unlabeled is not None
     of_classes = settings.is_default and not loss.quadratic and public.y.ndim == 1
     chosen = rows.whiten == "auto" and rows.geometry is not True and rows.center and rows.norm is not None
     if not (of_classes and chosen) or clips(fit, columns):

@@ -40,8 +40,8 @@ def planned(fit: Fit) -> Fit:
     settings, private, loss = fit.settings, fit.data.private, fit.data.loss
     mapping, row_map, n_rows = fit.mapping, fit.mapping.row_map, fit.data.n_rows
     all_spent = fit  # as if all stages before the training had run, so that the rest is for the training
-    for _, stage, price in fit.priced(fit.stages.before):
-        all_spent = all_spent.spent(stage, price)
+    for _, stage, due in fit.priced(fit.stages.before):
+        all_spent = all_spent.spent(stage, due)
     share = all_spent.left
     l2 = None if settings.public_l2 == "auto" else settings.public_l2 * len(fit.public.X)
     weights = fit.weights.of_public(fit.public.y)
