@@ -11,7 +11,6 @@ from scipy.special import expit, ndtr
 
 from .._utils.documents import Document, Section, percent, sentence
 from .._utils.validation import (
-    FLAG,
     FRACTION,
     NON_NEGATIVE,
     POSITIVE,
@@ -380,8 +379,6 @@ class SearchReport(Statement):
     score_noise : float or None
         Standard deviation of a score's noise, as a fraction of the private rows, or persons. None if
         scores cost no budget.
-    refit : bool
-        Whether the best candidate was fitted again.
     costs : dict
         Strategy -> epsilon of a search with fits like these.
     affordable : dict
@@ -403,7 +400,6 @@ class SearchReport(Statement):
     noise_multiplier: float
     scoring: str
     score_noise: float | None
-    refit: bool
     costs: dict[str, float]
     affordable: dict[str, float]
     n_held_out: int
@@ -415,7 +411,6 @@ class SearchReport(Statement):
         "noise_multiplier": (NON_NEGATIVE,),
         "scoring": ("public", "private"),
         "score_noise": (NON_NEGATIVE, None),
-        "refit": (FLAG,),
         "costs": (_COSTS,),
         "affordable": (_COSTS,),
         "n_held_out": (whole_from(0),),
@@ -439,7 +434,6 @@ class SearchReport(Statement):
             ),
             ("trials", trials),
             ("scored on", scored),
-            ("last fit", "one more, charged" if self.refit else "none: the best trial is the result"),
             ("such fits cost", _each(self.costs)),
             ("affordable fits", _each(self.affordable)),
             *self._sizes,

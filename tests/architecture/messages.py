@@ -166,7 +166,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     ),
     "model_selection/_evaluation/scores.py": (1, {"ScoreEvaluation.threshold": (1, "released")}),
     "model_selection/_public.py": (1, {}),
-    "model_selection/_search/plan.py": (7, {}),
+    "model_selection/_search/plan.py": (6, {}),
     "model_selection/_search/private_search.py": (0, {"PrivateSearchCV.fit": (1, "code")}),
     "model_selection/_search/resume.py": (1, {"Progress.ended_by_errors": (1, "others")}),
     "model_selection/_search/rows.py": (3, {}),

@@ -53,11 +53,11 @@ class Interrupted:
         self.tokens, self.error, self.original = [], error, private_search.run_trial
         monkeypatch.setattr(private_search, "run_trial", self.trial)
 
-    def trial(self, token, number, estimator, rows, scored):
+    def trial(self, token, number, estimator, rows):
         self.tokens.append(token)
         if len(self.tokens) == 2:
             raise self.error
-        return self.original(token, number, estimator, rows, scored)
+        return self.original(token, number, estimator, rows)
 
 
 class FailsWhen:
@@ -155,9 +155,9 @@ def test_a_search_that_is_stopped_at_its_charge_is_charged_once(search, ledger, 
     assert len(ledger.charges()) == (when == "after the charge")
     tokens, run = [], private_search.run_trial
 
-    def trial(token, number, estimator, rows, scored):
+    def trial(token, number, estimator, rows):
         tokens.append(token)
-        return run(token, number, estimator, rows, scored)
+        return run(token, number, estimator, rows)
 
     monkeypatch.setattr(private_search, "run_trial", trial)
     search(**options)

@@ -451,7 +451,7 @@ def _read_ledger(path: Path) -> None:
 
 EVENTS = (
     *(GaussianEvent(3.0, 10, 0.5), GaussianEvent(20.0, 1, noise="discrete")),
-    *(SelectionEvent(3.0, 5.0), SelectionEvent(3.0, 5.0, refit_multiplier=2.0)),
+    *(SelectionEvent(3.0, 5.0), SelectionEvent(3.0, 5.5)),
 )
 COLUMNS = {
     "numbers": {"age": [0, 120], "x": [-1.5, 1.5]},

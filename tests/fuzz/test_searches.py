@@ -24,7 +24,7 @@ GRIDS = (
 )
 PARAMETERS = (
     *("epsilon", "delta", "scoring", "score_share", "holdout", "strategy", "n_trials"),
-    *("refit", "ledger", "estimator", "n_jobs", "verbose"),
+    *("ledger", "estimator", "n_jobs", "verbose"),
 )
 
 

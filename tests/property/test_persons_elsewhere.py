@@ -91,7 +91,7 @@ PATHS = {
     "scaler, means alone": scaler(bounds=(-3.0, 3.0), with_std=False),
     "scaler without bounds": scaler(),
     "search": search(),
-    "search, public scores": search(scoring="public", refit=True),
+    "search, public scores": search(scoring="public"),
 }
 CASES = list(product(PATHS, NEIGHBOURS))
 

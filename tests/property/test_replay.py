@@ -499,7 +499,6 @@ PATHS = {
     "search, grid of weights": search({"class_weight": [None, *BY_CLASS]}, strategy="grid"),
     "search, random": search({"class_weight": [None, *BY_CLASS]}, strategy="random", n_trials=3),
     "search, public scores": search({"learning_rate": [0.3, 1.0]}, scoring="public", strategy="grid"),
-    "search, refit": search({"class_weight": BY_CLASS}, scoring="public", refit=True, strategy="grid"),
     "search, one job": search({"class_weight": BY_CLASS}, strategy="grid", n_jobs=1),
     "search, default": search({"class_weight": [None, "balanced"]}, of=MixedDPLogisticRegression()),
     "scaler": scaler(),

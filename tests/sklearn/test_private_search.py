@@ -56,9 +56,9 @@ def trials(monkeypatch):
     """What every trial was run with, and what came out."""
     found = []
 
-    def spy(token, number, estimator, rows, scored):
+    def spy(token, number, estimator, rows):
         fit = estimator.get_params()
-        done = original(token, number, estimator, rows, scored)
+        done = original(token, number, estimator, rows)
         found.append({"fit": fit, "rows": rows, "score": done[0], "fitted": done[1], "number": number})
         return done
 
@@ -73,12 +73,11 @@ class TestBudget:
         [
             {},
             {"scoring": "public"},
-            {"scoring": "public", "refit": True},
             {"score_share": 0.3},
             {"head": MixedDPLogisticRegression(AdaMix(), neighboring="replace_one")},
             {"head": MixedDPLogisticRegression(AdaMix(), noise="discrete")},
         ],
-        ids=["counts", "public", "refit", "large counts", "replaced", "discrete"],
+        ids=["counts", "public", "large counts", "replaced", "discrete"],
     )
     def test_what_was_released_composes_to_the_budget(self, search, trials, options):
         """Composed here from what the fits report and the counts were asked for, by definition."""
@@ -93,7 +92,7 @@ class TestBudget:
         assert noise == neighboring
         assert spent == pytest.approx(fitted.privacy_.epsilon, rel=1e-6)
         assert 2.0 * (1 - 1e-5) < spent <= 2.0
-        assert len(trials) == 4 + bool(options.get("refit"))
+        assert len(trials) == 4
 
     def test_the_naive_claim_is_that_of_one_fit(self, search):
         fitted = search()
@@ -216,12 +215,6 @@ class TestScores:
         fitted = search(scoring=lambda estimator, X, y: next(scores))
         assert fitted.best_score_ == 0.7 and fitted.cv_results_["rank_test_score"].tolist() == [3, 2, 1, 3]
 
-    def test_the_last_fit_has_all_public_rows(self, search, trials):
-        fitted = search(scoring="public", refit=True)
-        assert fitted.best_estimator_ is trials[-1]["fitted"]
-        assert fitted.best_estimator_.privacy_.n_public == 60
-        assert fitted.best_estimator_.n_steps == fitted.best_params_["n_steps"]
-
     def test_regression_by_public_scores(self):
         rng = np.random.default_rng(0)
         X, X_pub = rng.normal(size=(80, 3)), rng.normal(size=(20, 3))
@@ -283,7 +276,7 @@ class TestComposition:
     @pytest.mark.parametrize("strategy", ["grid", "random"])
     @pytest.mark.slow
     def test_two_jobs(self, search, scoring, strategy):
-        options = {"scoring": scoring, "strategy": strategy, "refit": scoring == "public"}
+        options = {"scoring": scoring, "strategy": strategy}
         fitted = [search(n_jobs=n, random_state=0, **options) for n in (1, 2)]
         # Heads that share a pass are summed in larger blocks; those of a secret number are not.
         rounding = 1e-6 if strategy == "grid" else 0
@@ -332,7 +325,7 @@ class TestComposition:
 
 class TestLedger:
     @pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
-    @pytest.mark.parametrize("options", [{}, {"strategy": "random"}, {"scoring": "public", "refit": True}])
+    @pytest.mark.parametrize("options", [{}, {"strategy": "random"}, {"scoring": "public"}])
     def test_one_charge_of_the_whole(self, search, ledger, options, n_jobs):
         fitted = search(ledger=ledger, n_jobs=n_jobs, **options)
         (charge,) = ledger.charges()
@@ -419,12 +412,10 @@ class TestSharedPasses:
         search(strategy="random", n_trials=5, random_state=0)
         assert set(trained) == {1}
 
-    def test_a_pipeline_and_a_last_fit_are_run_by_themselves(self, rows, trained, routing):
+    def test_the_fits_of_a_pipeline_are_run_by_themselves(self, rows, trained, routing):
         search = make({"clf__n_steps": [2, 3]}, Pipeline([("clf", HEAD)]))
         search.fit(rows.X, rows.y, **rows.public)
         assert set(trained) == {1}
-        make(scoring="public", refit=True).fit(rows.X, rows.y, **rows.public)
-        assert max(trained) == 4 and trained[-1] == 1
 
 
 class TestResumption:
@@ -435,11 +426,11 @@ class TestResumption:
         """The third trial of the first search is interrupted."""
         original, calls = private_search.run_trial, []
 
-        def trial(token, number, estimator, rows, scored):
+        def trial(token, number, estimator, rows):
             calls.append((token, number))
             if len(calls) == 3:
                 raise KeyboardInterrupt
-            return original(token, number, estimator, rows, scored)
+            return original(token, number, estimator, rows)
 
         monkeypatch.setattr(private_search, "run_trial", trial)
         return calls
@@ -473,10 +464,10 @@ class TestResumption:
     def test_only_one_process_is_at_a_search(self, search, tmp_path, monkeypatch):
         original = private_search.run_trial
 
-        def again(token, number, estimator, rows, scored):
+        def again(token, number, estimator, rows):
             with pytest.raises(RuntimeError, match="another process is at it"):
                 search(memory=tmp_path)
-            return original(token, number, estimator, rows, scored)
+            return original(token, number, estimator, rows)
 
         monkeypatch.setattr(private_search, "run_trial", again)
         search(memory=tmp_path)
@@ -495,8 +486,6 @@ BAD = {
     "score_share=0 must": {"score_share": 0},
     "strategy='best' must be one of 'auto'": {"strategy": "best"},
     "n_trials=0.5 must be": {"n_trials": 0.5},
-    "refit='yes' must be True or False": {"refit": "yes"},
-    "refit=True adds a fit": {"refit": True},
     "memory=3 must be a folder": {"memory": 3},
     "ledger='l' must be": {"ledger": "l"},
     r"ledger=PrivacyLedger\(':memory:'\) must be None or a data set": {"ledger": LEDGER.ledger},

@@ -8,7 +8,7 @@ from typing import Any
 from joblib import Memory
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
-from ..._utils.validation import FLAG, POSITIVE, PROBABILITY, SEED, Kind, check_params, number
+from ..._utils.validation import POSITIVE, PROBABILITY, SEED, Kind, check_params, number
 from ...privacy import NoiseSource
 from ...privacy.accounting.selection import SearchTerms, TrialLaw
 from ...privacy.ledger._ledger import LEDGER
@@ -137,7 +137,6 @@ _ALLOWED = {
     "scoring": (Kind("a string, a scorer", lambda value: isinstance(value, str) or callable(value)), None),
     "strategy": ("auto", "grid", "random"),
     "n_trials": (number(1, closed="left"), None),
-    "refit": (FLAG,),
     "memory": (Kind("a folder, a joblib.Memory", lambda value: isinstance(value, (str, Path, Memory))), None),
     "ledger": (None, LEDGER),
     "random_state": (SEED,),
@@ -147,11 +146,6 @@ _ALLOWED = {
 def check_parameters(search: Any) -> None:
     """Check the parameters of a search that can be checked without data."""
     check_params(search, _ALLOWED)
-    if search.refit and search.scoring == "private":
-        raise ValueError(
-            "refit=True adds a fit on all public rows, which every trial has with scoring='private' "
-            "anyway; leave it at False."
-        )
 
 
 def check_head(head: Any, prefix: str, names: set[str], scoring: object) -> None:

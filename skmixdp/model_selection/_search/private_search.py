@@ -41,7 +41,7 @@ from .trials import (
 )
 from .warnings import Key, quiet, recorded, show
 
-#: What is shown in place of a bar; not again before the last fit, whose time would tell how many came before.
+#: What is shown in place of a bar.
 _NO_BAR = "PrivateSearchCV is running; it shows no bar, since the number of its trials stays secret."
 
 #: Parameters that the cache key leaves out.
@@ -82,9 +82,6 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
         Mean of the random number of trials, which is geometrically distributed. If ``param_grid`` has
         distributions, also the number of candidates that ``"grid"`` tries. None is the size of the grid, or
         10 for distributions.
-    refit : bool, default=False
-        With scores on public rows: whether to fit the winner once more, with all public rows. This fit is
-        part of the charge. Otherwise the best trial is the result.
     n_jobs : int or None, default=None
         Number of trials that run at a time. Each process gets a copy of the rows in its memory; none is
         written to a file.
@@ -165,7 +162,6 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
     holdout: float = 0.2
     strategy: str = "auto"
     n_trials: float | None = None
-    refit: bool = False
     n_jobs: int | None = None
     memory: Any = None
     ledger: Any = None
@@ -228,11 +224,11 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
             warn_of_seed(self.random_state, head.random_state)
             with public_code():
                 scorer = check_scoring(self.estimator, scoring=metric_of(self.scoring))
-            rows, everything = rows_of(self, X, y, X_pub, y_pub, groups, X_unlabeled, head)
+            rows = rows_of(self, X, y, X_pub, y_pub, groups, X_unlabeled, head)
             share = self.score_share if rows.scorer is None else 0.0
             plan = make_plan(
                 candidates,
-                SearchTerms(self.delta, head.neighboring, head.noise, share, bool(self.refit)),
+                SearchTerms(self.delta, head.neighboring, head.noise, share),
                 epsilon=self.epsilon,
                 strategy=self.strategy,
                 n_trials=self.n_trials,
@@ -260,10 +256,8 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
                     transaction.key = token
                 with progress.ended_by_errors():
                     outcomes.enter_context(charged([transaction]))
-                trials = [
-                    (prepared(self, plan, *pair), rows, True) for pair in zip(tried, seeds, strict=False)
-                ]
-                done, caught = self._run(plan, token, trials, progress, secret=plan.strategy == "random")
+                trials = [(prepared(self, plan, *pair), rows) for pair in zip(tried, seeds, strict=True)]
+                done, caught = self._run(plan, token, trials, progress)
                 # A secret trial that failed has no score, and loses to any other.
                 succeeded = [i for i, outcome in enumerate(done) if outcome is not None]
                 scores = [done[i][0] for i in succeeded]
@@ -276,10 +270,6 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
                 winner = succeeded[best_of(scores)]
                 _, best, winner_warnings = done[winner]
                 caught = winner_warnings if plan.strategy == "random" else caught
-                if self.refit:
-                    last = (prepared(self, plan, tried[winner], seeds[-1]), everything, False)
-                    (((_, best, more),), _) = self._run(plan, token, [last], progress, first=len(tried))
-                    caught = [*caught, *more]
                 progress.finish()
             if plan.strategy == "random":  # the number of trials and the other ones stay secret
                 best.set_params(**verbosity_of(prepare(self.estimator, tried[winner], {})))
@@ -333,23 +323,17 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
         return check_pipeline(self).in_words("leak")
 
     def _run(
-        self,
-        plan: SearchPlan,
-        token: str,
-        trials: list[Any],
-        progress: Progress,
-        *,
-        first: int = 0,
-        secret: bool = False,
+        self, plan: SearchPlan, token: str, trials: list[Any], progress: Progress
     ) -> tuple[list[Any], list[Warning]]:
         """Outcomes and warnings of trials, from the cache or run; None for a secret one that failed."""
         with quiet(), recorded() as together, progress.ended_by_errors():
             # Sums of shared passes have other last bits, which would show that there are several trials.
             if self.memory is None and self.n_jobs in (None, 1) and plan.strategy == "grid":
                 trials = fitted_side_by_side(trials)
-            cached = progress.cached(run_trial, ["estimator", "rows", "scored"])
-            run = partial(run_secret_trial, cached) if secret else cached
-            jobs = (delayed(run)(token, first + i, *trial) for i, trial in enumerate(trials))
+            cached = progress.cached(run_trial, ["estimator", "rows"])
+            is_secret = plan.strategy == "random"
+            run = partial(run_secret_trial, cached) if is_secret else cached
+            jobs = (delayed(run)(token, number, *trial) for number, trial in enumerate(trials))
             # verbose=0, since messages of joblib would count the trials. max_nbytes=None, since joblib would
             # otherwise write the rows to files, which others can read and which stay if its processes are
             # killed.
@@ -357,7 +341,7 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
             results = parallel(jobs)
             # A progress bar would count the trials, whose number is secret.
             options = {"total": len(trials), "desc": type(self).__name__, "unit": "fit"}
-            hidden = (_NO_BAR if first == 0 else "") if plan.strategy == "random" else None
+            hidden = _NO_BAR if is_secret else None
             done = list(progress_bar(results, verbose=self.verbose, hidden=hidden, **options))
         caught = [warning for outcome in done if outcome is not None for warning in outcome[2]]
         return done, [*together, *caught]

@@ -55,7 +55,6 @@ def report_of(transaction: Transaction, plan: SearchPlan, head: Any, rows: Searc
         noise_multiplier=plan.terms.trial_multiplier(plan.fit_epsilon),
         scoring="private" if rows.scorer is None else "public",
         score_noise=None if multiplier is None else multiplier / inner.n_private,
-        refit=plan.terms.refit,
         costs=plan.costs,
         affordable=plan.affordable,
         n_private=inner.n_private,

@@ -73,8 +73,8 @@ def rows_of(
     groups: object,
     X_unlabeled: object,
     head: object,
-) -> tuple[SearchData, SearchData]:
-    """The rows of the trials, and the rows of the last fit, which has all public rows."""
+) -> SearchData:
+    """The rows of the trials."""
     public = None
     if not (is_empty(X_pub) and is_empty(y_pub)):
         joined = public_score(X_pub, y_pub)
@@ -87,7 +87,7 @@ def rows_of(
                 f"scoring='private' needs noisy scores, which {type(head).__name__} does not have; "
                 "pass scoring='public' and public rows."
             )
-        return everything, everything
+        return everything
     if public is None:
         raise ValueError(
             f"scoring={scoring!r} needs public rows to score on; pass X_pub and y_pub to fit, or "
@@ -101,4 +101,4 @@ def rows_of(
         )
     rows, labels = public
     scorer = PublicScorer(some_rows(rows, test), labels[test], metric_of(scoring))
-    return replace(everything, public=(some_rows(rows, train), labels[train]), scorer=scorer), everything
+    return replace(everything, public=(some_rows(rows, train), labels[train]), scorer=scorer)

@@ -147,16 +147,16 @@ def rehearse(estimator: BaseEstimator, rows: SearchData) -> tuple[str, ...]:
 
 
 #: Score of a trial, the fitted estimator, and its warnings.
-Outcome = tuple[float | None, Any, list[Warning]]
+Outcome = tuple[float, Any, list[Warning]]
 
 
-def run_trial(token: str, number: int, estimator: BaseEstimator, rows: SearchData, scored: bool) -> Outcome:
+def run_trial(token: str, number: int, estimator: BaseEstimator, rows: SearchData) -> Outcome:
     """Fit and score one candidate; ``token`` and ``number`` identify the trial in a cache."""
     with no_bars(), recorded() as caught:
         rows.fit(estimator)
         prefix, _ = head_of(estimator)
         estimator.set_params(**{f"{prefix}ledger": None})
-        score = rows.score(estimator) if scored else None
+        score = rows.score(estimator)
     return score, estimator, caught
 
 
@@ -168,19 +168,19 @@ def run_secret_trial(run: Callable[..., Outcome], *trial: object) -> Outcome | N
         return None
 
 
-#: Last arguments of :func:`run_trial`: estimator, rows, and whether it is scored.
-Trial = tuple[Any, SearchData, bool]
+#: Last arguments of :func:`run_trial`: estimator and rows.
+Trial = tuple[Any, SearchData]
 
 
 def fitted_side_by_side(trials: list[Trial]) -> list[Trial]:
     """The trials, fitted in shared passes over the rows if all are heads without a Pipeline."""
-    estimators = [estimator for estimator, _, _ in trials]
+    estimators = [estimator for estimator, _ in trials]
     if not all(hasattr(estimator, "_fit_many") for estimator in estimators):
         return trials
     if trials:
         rows = trials[0][1]
         estimators[0]._fit_many(estimators, rows.X, rows.y, **rows.passed)
-    return [(estimator, replace(rows, fitted=True), scored) for estimator, rows, scored in trials]
+    return [(estimator, replace(rows, fitted=True)) for estimator, rows in trials]
 
 
 def begin(
@@ -194,7 +194,7 @@ def begin(
     """Draw the trials and check them; return token, candidates, seeds and leaks."""
     noise, seeded = transaction.noise, search.random_state is not None
     tried = plan.draw(candidates, noise)
-    seeds = [int(u * SEEDS) if seeded else None for u in noise.uniform((len(tried) + 1,))]
+    seeds = [int(u * SEEDS) if seeded else None for u in noise.uniform((len(tried),))]
     # All candidates of a grid are checked, drawn or not: neither errors nor time depend on what was drawn.
     # Otherwise a fixed candidate comes first, so that bad input raises the same error for every draw.
     checked = candidates.every() if candidates.size is not None else [candidates.at(0.0), *tried]

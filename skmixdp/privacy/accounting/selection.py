@@ -72,8 +72,6 @@ class SelectionEvent:
         Expected number of trials, from 1 to 1e6. The number is geometrically distributed.
     noise : {"float", "discrete"}, default="float"
         As in :class:`GaussianEvent`.
-    refit_multiplier : float or None, default=None
-        The same multiplier for a final fit with the parameters of the best trial. None is no such fit.
 
     Raises
     ------
@@ -84,18 +82,11 @@ class SelectionEvent:
     noise_multiplier: float
     mean: float
     noise: Noise = "float"
-    refit_multiplier: float | None = None
 
     def __post_init__(self) -> None:
         check("noise_multiplier", self.noise_multiplier, MULTIPLIER)
-        check("refit_multiplier", self.refit_multiplier, MULTIPLIER, None)
         check("noise", self.noise, *NOISE)
-        refit = self.refit_multiplier
-        vars(self).update(
-            noise_multiplier=float(self.noise_multiplier),
-            mean=TrialLaw(self.mean).mean,
-            refit_multiplier=None if refit is None else float(refit),
-        )
+        vars(self).update(noise_multiplier=float(self.noise_multiplier), mean=TrialLaw(self.mean).mean)
 
 
 @epsilon_of_event.register
@@ -118,16 +109,12 @@ def _divergences(event: SelectionEvent, orders: FloatArray, neighboring: Neighbo
 
     Source: Papernot and Steinke 2022, Theorem 2, for the geometric distribution (eta = 1).
     """
-    shift = shift_of(neighboring)
-    trial = 0.5 * (shift / event.noise_multiplier) ** 2 * orders
+    trial = 0.5 * (shift_of(neighboring) / event.noise_multiplier) ** 2 * orders
     log_gamma = math.log((1 - 2 * _MARGIN) / event.mean)
     result = trial + math.log(event.mean) / (orders - 1)
     result = result + 2 * np.min((1 - 1 / orders) * trial - log_gamma / orders)
     # A divergence is at most that of any larger order.
-    result = np.minimum.accumulate(result[::-1])[::-1]
-    if event.refit_multiplier is not None:
-        result = result + 0.5 * (shift / event.refit_multiplier) ** 2 * orders
-    return np.asarray(result)
+    return np.asarray(np.minimum.accumulate(result[::-1])[::-1])
 
 
 @dataclass(frozen=True)
@@ -144,8 +131,6 @@ class SearchTerms:
         Continuous or discrete Gaussian noise.
     score_share : float, default=0.0
         Fraction of a trial's ``mu**2`` that the noisy count uses; 0 if scores cost no budget.
-    refit : bool, default=False
-        Whether the best candidate is fitted again, at the cost of one fit.
 
     Raises
     ------
@@ -157,7 +142,6 @@ class SearchTerms:
     neighboring: Neighboring = "add_or_remove_one"
     noise: Noise = "float"
     score_share: float = 0.0
-    refit: bool = False
 
     def __post_init__(self) -> None:
         check_terms(self.delta, self.neighboring, self.noise)
@@ -179,12 +163,11 @@ class SearchTerms:
 
     def event(self, trials: int | TrialLaw, fit_epsilon: float) -> GaussianEvent | SelectionEvent:
         """The event of a search: fits of this epsilon, and a number or a distribution of ``trials``."""
-        trial, fit = self.trial_multiplier(fit_epsilon), 1 / self.fit_mu(fit_epsilon)
+        trial = self.trial_multiplier(fit_epsilon)
         if isinstance(trials, TrialLaw):
-            return SelectionEvent(trial, trials.mean, self.noise, fit if self.refit else None)
+            return SelectionEvent(trial, trials.mean, self.noise)
         check("n_trials", trials, COUNT)
-        squares = trials / trial**2 + self.refit / fit**2
-        return GaussianEvent(1 / math.sqrt(squares), 1, noise=self.noise)
+        return GaussianEvent(1 / math.sqrt(trials / trial**2), 1, noise=self.noise)
 
     @lru_cache  # noqa: B019 (terms are few and small)
     def epsilon(self, trials: int | TrialLaw, fit_epsilon: float) -> float:

@@ -29,7 +29,7 @@ GOOD = {
         "linf_split": 4,
         "conversion": "tight",
     },
-    SelectionEvent: {"noise_multiplier": 30.0, "mean": 4.0, "noise": "float", "refit_multiplier": 40.0},
+    SelectionEvent: {"noise_multiplier": 30.0, "mean": 4.0, "noise": "float"},
 }
 
 #: No number of any kind.
@@ -55,7 +55,6 @@ BAD = {
     "linf_split": COUNT,
     "conversion": WORD,
     "mean": [*POSITIVE, 0.999, 1.1e6],
-    "refit_multiplier": MULTIPLIER[1:],  # None is no such fit
 }
 
 

@@ -31,7 +31,7 @@ def pair(monkeypatch):
         GaussianEvent(2.0, 1, noise="discrete"),
         ModelMixEvent(10.0, 60, 0.5, width=1e30, linf_split=4, conversion="classic"),
         SelectionEvent(2.0, 7.5),
-        SelectionEvent(2.0, 3, "discrete", refit_multiplier=4.0),
+        SelectionEvent(2.0, 3, "discrete"),
     ],
 )
 def test_events_come_back_as_they_were(event):

@@ -35,10 +35,9 @@ class TestBound:
     @pytest.mark.parametrize("neighboring", ["add_or_remove_one", "replace_one"])
     def test_it_is_that_of_dp_accounting(self, law, neighboring):
         sigma = 5.0 if neighboring == "add_or_remove_one" else 10.0
-        event = SelectionEvent(sigma, law.mean, refit_multiplier=2 * sigma)
+        event = SelectionEvent(sigma, law.mean)
         accountant = RdpAccountant()
         accountant.compose(dp_event.RepeatAndSelectDpEvent(dp_event.GaussianDpEvent(5.0), law.mean, 1.0))
-        accountant.compose(dp_event.GaussianDpEvent(10.0))
         expected = accountant.get_epsilon(DELTA)
         # The orders differ; ours reach closer to 1, which counts where there are few trials.
         assert 0.97 * expected < epsilon_of_event(event, DELTA, neighboring) < expected * (1 + 2e-3)
@@ -81,23 +80,12 @@ class TestTerms:
             assert isinstance(event, GaussianEvent)
             assert event.mu("add_or_remove_one") == pytest.approx(math.sqrt(n) * mu_of_budget(1.0, DELTA))
 
-    def test_a_last_fit_after_a_random_number_of_trials_costs_what_a_fit_costs(self, law):
-        terms, without = SearchTerms(DELTA, refit=True), SearchTerms(DELTA)
-        fit = GaussianEvent(1 / terms.fit_mu(0.5), 1)
-        orders, neighboring = np.array([1.5, 2.0, 7.0, 64.0]), "add_or_remove_one"
-        with_fit, alone = (
-            rdp_of_event(each.event(law, 0.5), orders, neighboring) for each in (terms, without)
-        )
-        added = rdp_of_event(fit, orders, neighboring)
-        np.testing.assert_allclose(with_fit, alone + added, rtol=0, atol=1e-12)
-        assert added.min() > 1e-3
-
-    def test_scores_and_a_refit_are_part_of_it(self):
-        terms = SearchTerms(DELTA, score_share=0.2, refit=True)
+    def test_scores_are_part_of_it(self):
+        terms = SearchTerms(DELTA, score_share=0.2)
         mu, count = mu_of_budget(1.0, DELTA), 1 / terms.score_multiplier(1.0)
         assert count**2 / (mu**2 + count**2) == pytest.approx(0.2)
         total = terms.event(6, 1.0).mu("add_or_remove_one")
-        assert total**2 == pytest.approx(6 * (mu**2 + count**2) + mu**2)
+        assert total**2 == pytest.approx(6 * (mu**2 + count**2))
         assert SearchTerms(DELTA).score_multiplier(1.0) is None
 
     @pytest.mark.parametrize(
@@ -105,9 +93,9 @@ class TestTerms:
         [
             (0.3, SearchTerms(DELTA), [1, 5, *LAWS.values()]),
             (3.0, SearchTerms(DELTA, "replace_one", score_share=0.1), [5, TrialLaw(8)]),
-            (3.0, SearchTerms(1e-6, noise="discrete", refit=True), [5, TrialLaw(8)]),
+            (3.0, SearchTerms(1e-6, noise="discrete"), [5, TrialLaw(8)]),
         ],
-        ids=["plain", "replaced rows and counts", "discrete and refit"],
+        ids=["plain", "replaced rows and counts", "discrete"],
     )
     def test_the_solved_budget_is_spent_and_not_exceeded(self, epsilon, terms, known):
         for trials in known:
@@ -165,7 +153,6 @@ def report(**changes):
         "noise_multiplier": 2.5,
         "scoring": "private",
         "score_noise": 0.002,
-        "refit": False,
         "costs": {"grid": 3.0, "random": 3.4},
         "affordable": {"grid": 1.38, "random": 1.2},
         "n_private": 1000,
@@ -190,7 +177,6 @@ class TestReport:
             ({}, "epsilon 3 by grid; epsilon 3.4 by random"),
             ({"strategy": "random"}, "a secret random number (geometric, mean 4); only the best is released"),
             ({"scoring": "public", "score_noise": None, "n_held_out": 10}, "10 public rows kept out"),
-            ({"refit": True}, "one more, charged"),
             (
                 {"dataset": "p", "dataset_epsilon": 5.0, "dataset_delta": DELTA, "dataset_spent": 4.0},
                 "p: epsilon 4 of (5, 1e-05) is spent",
