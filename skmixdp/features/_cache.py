@@ -78,7 +78,7 @@ class RowCache:
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as shard:
                 stored = [key.tobytes() for key in shard["keys"]]
-                wanted = [(row, key) for row, key in enumerate(stored) if key in places]
+                wanted = {key: row for row, key in enumerate(stored) if key in places}
                 if not wanted:
                     return []
                 rows = shard["rows"]
@@ -93,9 +93,9 @@ class RowCache:
             )
             path.unlink(missing_ok=True)
             return []
-        for row, key in wanted:
+        for key, row in wanted.items():
             out[places[key]] = rows[row]
-        return [key for _, key in wanted]
+        return [*wanted]
 
     def add(self, keys: Sequence[bytes | None], rows: NDArray[np.float32]) -> None:
         """Add rows (m, d), and write a shard when there are enough."""

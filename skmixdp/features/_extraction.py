@@ -1,9 +1,7 @@
 """Extract rows of items: read those in the cache, and pass the others through the network."""
 
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,10 +59,9 @@ def extract(items: Items, encoder: Encoder, run: Run, settings: Settings, transf
         # Rows do not depend on the place that weights come from.
         weights = description["weights"]["sha256"]
         store = RowCache(transformer.cache, {**description, "weights": weights}, dtype)
-        keys = digests(items)
+        keys = [_digest(items, index) for index in range(n)]
         done = store.read(keys, rows)
-    followers = _followers(keys, done)
-    todo = [int(i) for i in np.flatnonzero(~done) if i not in followers]
+    todo = np.flatnonzero(~done).tolist()
     skipped: list[Skipped] = []
     n_computed = 0
     bar = progress_bar(
@@ -85,17 +82,12 @@ def extract(items: Items, encoder: Encoder, run: Run, settings: Settings, transf
                 store.add([keys[place] for place in places], rounded)
             if bar is not None:
                 bar.update(len(places) + len(failures))
-        if bar is not None:
-            bar.update(len(followers))
     finally:
         if bar is not None:
             bar.close()
         # Written now, so that these rows are not lost in an interruption.
         if store is not None:
             store.flush()
-    for place, leader in followers.items():
-        rows[place], done[place] = rows[leader], done[leader]
-        skipped += [Skipped(place, items.name(place), s.reason) for s in skipped if s.index == leader]
     skipped.sort(key=lambda failure: failure.index)
     report = {**description, "device": settings.device, "dtype": dtype}
     index = np.flatnonzero(done)
@@ -104,30 +96,12 @@ def extract(items: Items, encoder: Encoder, run: Run, settings: Settings, transf
     )
 
 
-def digests(items: Items) -> list[bytes | None]:
-    """The items' hashes, None for unreadable items; several threads read files."""
-
-    def digest(index: int) -> bytes | None:
-        try:
-            return items.digest(index)
-        except ItemError:
-            return None  # the error that names the item comes when its features are computed
-
-    n_threads = min(8, os.cpu_count() or 1)
-    if not items.concurrent or len(items) < 64 or n_threads == 1:
-        return [digest(index) for index in range(len(items))]
-    with ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(digest, range(len(items)), chunksize=16))
-
-
-def _followers(keys: Sequence[bytes | None], done: NDArray[np.bool_]) -> dict[int, int]:
-    """Position of the first equal item for each repeated one, if its row is still to be computed."""
-    first: dict[bytes, int] = {}
-    repeated = {}
-    for place, key in enumerate(keys):
-        if key is not None and not done[place] and first.setdefault(key, place) != place:
-            repeated[place] = first[key]
-    return repeated
+def _digest(items: Items, index: int) -> bytes | None:
+    """The hash of an item; None for an unreadable one, whose error comes when its features are computed."""
+    try:
+        return items.digest(index)
+    except ItemError:
+        return None
 
 
 def _rounded(

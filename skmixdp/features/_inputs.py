@@ -29,9 +29,7 @@ class ItemError(ValueError):
 
 
 class Items(ABC):
-    """A sequence of images or texts; threads may share it if ``concurrent`` is true."""
-
-    concurrent = False
+    """A sequence of images or texts."""
 
     def __init__(self, elements: Any) -> None:
         self._held = elements
@@ -58,11 +56,6 @@ class Items(ABC):
 
 class ImageList(Items):
     """Paths, PIL images and arrays of one image, in any mixture."""
-
-    def __init__(self, elements: Sequence[Any]) -> None:
-        super().__init__(elements)
-        # Each access to a path opens the file again. Threads cannot share images, which load pixels later.
-        self.concurrent = all(isinstance(element, (str, os.PathLike)) for element in elements)
 
     def __getitem__(self, index: int) -> Any:
         return _as_image(self._held[index])

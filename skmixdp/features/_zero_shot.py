@@ -86,23 +86,8 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
     beta: Any = "auto"
     few_shot: bool = True
 
-    def directions(self, classes: object) -> Array:
-        """Return the unit encodings of the classes' names.
-
-        Parameters
-        ----------
-        classes : array-like of shape (n_classes,)
-            Labels, in the wanted order.
-
-        Returns
-        -------
-        array of shape (n_classes, n_features), float64
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the names do not match the classes, or a parameter cannot be used.
-        """
+    def _directions(self, classes: object) -> Array:
+        """The unit encodings (n_classes, n_features) of the names of ``classes``, in this order."""
         labels = np.asarray(classes).tolist()
         order = self._matched(labels)
         if (self.encoder is None) == (self.embeddings is None):
@@ -152,10 +137,10 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError, TypeError
-            As for :meth:`directions`, and where ``beta`` or ``few_shot`` cannot be used.
+            If the names do not match the classes, or a parameter cannot be used.
         """
         check_params(self, {"few_shot": (FLAG,), "beta": (POSITIVE, "auto")}, named=True)
-        rows = self.directions(classes)
+        rows = self._directions(classes)
         # Two classes have one output: the logit of the second minus that of the first.
         text = widen(rows[1:] - rows[:1] if len(rows) == 2 else rows)
         text = self._scale(text, public) * text

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..model_selection import GroupedEvaluation
-from ._style import OKABE_ITO, Display, curve_style, draw_intervals, legend_above
+from ._style import OKABE_ITO, Display, curve_style, draw_intervals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -127,22 +126,10 @@ class EvaluationDisplay(Display):
         self.ax_.legend(frameon=False, loc=place)
 
     def _classes(self) -> None:
-        parts = {label: part.roc_auc() for label, part in self.evaluation.by_class.items()}
-        shown = {label: area for label, area in parts.items() if not math.isnan(area.value)}
-        places = [len(parts) - 1 - list(parts).index(label) for label in shown]
-        value, low, high = np.array(list(shown.values())).reshape(-1, 3).T
-        self.ax_.errorbar(
-            value,
-            places,
-            xerr=np.stack([value - low, high - value]),
-            label=self._interval,
-            **{**curve_style(0), "linestyle": "none"},
-            capsize=3,
-        )
-        self.ax_.set_yticks(range(len(parts)), [str(label) for label in parts][::-1])
-        self.ax_.set_ylim(-0.6, len(parts) - 0.4)
-        self.ax_.set_xlabel("Area under the ROC curve, each against the rest")
-        legend_above(self.ax_)
+        parts = self.evaluation.by_class
+        values, low, high = np.array([part.roc_auc() for part in parts.values()]).T
+        draw_intervals(self.ax_, values, low, high, [str(label) for label in parts])
+        self.ax_.set_xlabel(f"Area under the ROC curve, each against the rest, {self._interval}")
 
     def _deviances(self) -> None:
         values = self.evaluation.deviances

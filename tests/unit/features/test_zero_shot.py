@@ -46,7 +46,7 @@ def test_rows_are_beta_times_unit_encodings():
 
 def test_templates_are_averaged_as_unit_encodings():
     encoder = Letters()
-    found = ZeroShotHead(NAMES, encoder=encoder, templates=["{}", "a {}!"]).directions(NAMES)
+    found = ZeroShotHead(NAMES, encoder=encoder, templates=["{}", "a {}!"])._directions(NAMES)
     assert encoder.seen == ["cat", "dog", "owl", "a cat!", "a dog!", "a owl!"]
     units = [
         v / np.linalg.norm(v)
@@ -66,15 +66,15 @@ def test_two_classes_have_one_output():
 def test_names_find_their_classes():
     table = np.eye(3)
     by_name = ZeroShotHead(["owl", "cat", "dog"], embeddings=table)
-    np.testing.assert_array_equal(by_name.directions(np.array(["cat", "dog", "owl"])), table[[1, 2, 0]])
+    np.testing.assert_array_equal(by_name._directions(np.array(["cat", "dog", "owl"])), table[[1, 2, 0]])
     by_place = ZeroShotHead(["owl", "cat", "dog"], embeddings=table)
-    np.testing.assert_array_equal(by_place.directions(np.arange(3)), table)
+    np.testing.assert_array_equal(by_place._directions(np.arange(3)), table)
     for names in (NAMES, np.array(NAMES)):  # the distinct labels of an array
         np.testing.assert_array_equal(
-            ZeroShotHead(names, embeddings=table).directions(np.array(NAMES)), table
+            ZeroShotHead(names, embeddings=table)._directions(np.array(NAMES)), table
         )
     given = ZeroShotHead({7: "owl", -1: "cat", 3: "dog"}, embeddings=table)
-    np.testing.assert_array_equal(given.directions(np.array([-1, 3, 7])), table[[1, 2, 0]])
+    np.testing.assert_array_equal(given._directions(np.array([-1, 3, 7])), table[[1, 2, 0]])
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_names_find_their_classes():
 )
 def test_names_that_do_not_match_are_refused(names, classes):
     with pytest.raises(ValueError, match=r"do not match .* classes .*; pass a dict from each class"):
-        ZeroShotHead(names, embeddings=np.eye(3)).directions(np.array(classes))
+        ZeroShotHead(names, embeddings=np.eye(3))._directions(np.array(classes))
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,8 @@ def test_classes():
     of = test_scores.TestOneVsRest  # not imported by name, which would run its tests here
     display = private_evaluation(GivenScores(3), of.P, of.y, epsilon=1.0, layout="one_vs_rest").plot()
     assert display.kind == "classes"
-    assert [label.get_text() for label in display.ax_.get_yticklabels()] == ["2", "1", "0"]
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == ["0", "1", "2"]
+    assert "95% interval" in display.ax_.get_xlabel()
 
 
 def test_residuals():
