@@ -16,6 +16,7 @@ import pandas as pd
 
 import skmixdp
 from skmixdp import MixedDPLogisticRegression, fit_many, resumable
+from skmixdp.features import FrozenFeatures
 from skmixdp.model_selection import PrivateSearchCV, public_params
 from skmixdp.privacy import GaussianEvent, NoiseSource, PrivacyLedger
 from tests.faults.harness import Job, check_database
@@ -452,17 +453,9 @@ class Extraction(Job):
         network = _Network()
         shard_rows, _cache._SHARD_ROWS = _cache._SHARD_ROWS, 10
         try:
-            return _extraction.extract(
-                self.items,
-                network,
-                network.chunks,
-                Settings("cpu", "float32", 5, 0),
-                cache=folder / "cache",
-                dtype="float32",
-                on_error="raise",
-                progress="rows",
-                verbose=False,
-            )
+            settings = Settings("cpu", "float32", 5, 0)
+            features = FrozenFeatures(cache=folder / "cache")
+            return _extraction.extract(self.items, network, network.chunks, settings, features)
         finally:
             _cache._SHARD_ROWS = shard_rows
 
