@@ -19,11 +19,9 @@ def add_to(parser: Parser) -> None:
     texts = {
         "MODEL": "file that `fit --out` wrote",
         "--onnx FILE.onnx": "the graph",
-        "--dtype {float64,float32}": "type of all numbers in the graph (default: float64)",
         "--force": "replace an output that exists",
     }
     parser.add("files", texts, required=["--onnx"])
-    parser.set_defaults(dtype="float64")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -37,5 +35,5 @@ def run(args: argparse.Namespace) -> None:
             f"MODEL {args.model} holds a {type(model).__name__}, which has no ONNX form; give a linear head "
             "or a pipeline that `fit --out` wrote."
         )
-    graph = model.to_onnx(dtype=args.dtype).SerializeToString()
+    graph = model.to_onnx().SerializeToString()
     write_together({args.onnx: lambda file: file.write(graph)})

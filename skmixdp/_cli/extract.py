@@ -55,7 +55,6 @@ def add_to(parser: Parser) -> None:
         FrozenFeatures,
         batch_size="--batch-size",
         n_workers="--workers",
-        dtype="--dtype",
         cache="--cache",
         **READING_FLAGS,
     )

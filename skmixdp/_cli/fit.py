@@ -14,7 +14,6 @@ from sklearn.model_selection import train_test_split
 from .._files.formats import FORMATS
 from .._files.text import has_tabs
 from .._utils.frames import is_frame
-from .._utils.models import Model
 from .._utils.validation import listed
 from ..additive import AdditiveDPClassifier, AdditiveDPRegressor
 from ..additive._counts import AdditiveDPPoissonRegressor
@@ -165,7 +164,9 @@ def run(args: argparse.Namespace) -> None:
         saved = model if private.encoder is None else EncodedModel(model, {"images": private.encoder})
         writers: dict[Path, Writer] = {args.out: lambda file: save_model(saved, file, args.out.suffix)}
         if args.report is not None:
-            writers[args.report] = lambda file: file.write(_written(saved, args.report).encode())
+            is_json = args.report.suffix.lower() == ".json"
+            text = f"{model.privacy_.to_json()}\n" if is_json else page_of(saved)
+            writers[args.report] = lambda file: file.write(text.encode())
         write_together(writers)
     if not args.quiet:
         sys.stdout.write(f"{model.privacy_}\n")
@@ -182,11 +183,6 @@ def inputs_of(args: argparse.Namespace) -> list[Path | None]:
     """Files of rows, and of what is known of them, that the command reads."""
     declared = None if args.encode in (None, "public") else Path(args.encode)
     return [args.private, args.public, args.labels, args.public_labels, args.unlabeled, args.scale, declared]
-
-
-def _written(model: Model | EncodedModel, path: Path) -> str:
-    """The text of a model's report, as JSON or HTML by the ending of its file."""
-    return f"{model.privacy_.to_json()}\n" if path.suffix.lower() == ".json" else page_of(model)
 
 
 def read_both(

@@ -1,6 +1,5 @@
 """The command line: ``skmixdp`` and a command, or ``python -m skmixdp``."""
 
-import argparse
 import os
 import signal
 import sys
@@ -38,18 +37,12 @@ def build_parser() -> Parser:
     return parser
 
 
-def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The arguments. For a misspelt flag, the error suggests one of the same command."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; return 0, 2 for bad input, 1 for other errors, or 130 if interrupted."""
     args, unknown = build_parser().parse_known_args(argv)
     if unknown:
         close = next(filter(None, (suggestion(word, args.parser.flags()) for word in unknown)), None)
         args.parser.error(f"unrecognized arguments: {' '.join(unknown)}{f', {close}?' if close else ''}")
-    return args
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return 0, 2 for bad input, 1 for other errors, or 130 if interrupted."""
-    args = _parsed(argv)
     flags = args.parser.parameters
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # set by quiet_interrupts, which has ended
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -80,7 +80,11 @@ def run(args: argparse.Namespace) -> None:
             f"MODEL {args.model} holds a {type(model).__name__} without {absent[0]}; give a fitted "
             "classifier, as `fit --out` writes it."
         )
-    rows = _from_images(args, encoder) if _are_images(args.rows) else _from_file(args, model, encoder)
+    if _are_images(args.rows):
+        rows = _from_images(args, encoder)
+    else:
+        form = guessed_form(args.rows, text_form(args), f"ROWS {args.rows}")
+        rows = read_like_training(args, model, encoder, ("ROWS", args.rows), form)
     if rows.X.shape[1] != model.n_features_in_:
         raise InputError(
             f"ROWS {args.rows} has {rows.X.shape[1]} features and MODEL {args.model} was trained on "
@@ -124,12 +128,6 @@ def _from_images(args: argparse.Namespace, encoder: dict[str, Any] | None) -> Fi
     check_same_network(encoder["report"], extraction.report, what)
     names = None if items.files is None else ("file", items.files[extraction.index].tolist())
     return FileRows(extraction.features, f"ROWS {args.rows}", names=names)
-
-
-def _from_file(args: argparse.Namespace, model: Model, encoder: dict[str, Any] | None) -> FileRows:
-    """Rows of a raw table or of numbers, with the columns of the training rows."""
-    form = guessed_form(args.rows, text_form(args), f"ROWS {args.rows}")
-    return read_like_training(args, model, encoder, ("ROWS", args.rows), form)
 
 
 def read_like_training(

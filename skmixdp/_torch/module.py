@@ -191,7 +191,11 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         X, y, X_pub, y_pub, origin = self._check_rows(torch_side, data)
         n_classes, n_rows = len(self.classes_), len(X)
         weights, by_class = self._weights(data.sample_weight, y, y_pub)
-        _warn_of_batch_norms(torch_side.trained_batch_norms(self.module))
+        if names := torch_side.trained_batch_norms(self.module):
+            warn(
+                f"module has batch normalisation in training mode ({names[0]!r}); it will run in evaluation "
+                "mode with its present running statistics, which must not come from private rows."
+            )
         torch_side.refuse_quantised(self.module)
         worker = torch_side.working_copy(self.module, self.device)
         W = torch_side.select_parameters(worker, self.trainable)
@@ -235,19 +239,15 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         X = torch_side.check_rows(data.X, "X", 2)
         check_public_rows(len(X), data.X_pub)
         y = check_labels(torch_side.as_labels(data.y), "y", len(X), "X")
-        names = self._set_names(data.X)
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)  # the names of an earlier fit
+        if is_frame(data.X):
+            validate_data(self, data.X, skip_check_array=True)
+        names = names_of_features(self)
         public = torch_side.collect_public(data.X_pub, data.y_pub, names, X, check_labels)
         X_pub, y_pub = public if public is not None else (X[:0], None)
         y, y_pub, origin = encode_classes(self, y, y_pub)
         return X, y, X_pub, y[:0] if y_pub is None else y_pub, origin
-
-    def _set_names(self, X: object) -> Any:
-        """Set and return the names of columns, if the private rows are a data frame with names."""
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)  # the names of an earlier fit
-        if is_frame(X):
-            validate_data(self, X, skip_check_array=True)
-        return names_of_features(self)
 
     @np.errstate(all="ignore")  # a warning or error of NumPy could reveal tiny or huge rows
     @own_errors()
@@ -286,11 +286,3 @@ def load_modules() -> Any:
     except ModuleNotFoundError as error:
         raise ImportError(f"modules need the torch package; {how_to_install('features')}.") from error
     return modules
-
-
-def _warn_of_batch_norms(names: list[str]) -> None:
-    if names:
-        warn(
-            f"module has batch normalisation in training mode ({names[0]!r}); it will run in evaluation mode "
-            "with its present running statistics, which must not come from private rows."
-        )

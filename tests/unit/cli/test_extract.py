@@ -172,7 +172,7 @@ def test_rows_of_different_networks_are_refused_by_fit(images, no_noise, capsys)
 
 def test_rounding_and_device_may_differ(images):
     run("extract", "private", *MODEL, "--out", "private.npz", "--quiet")
-    run("extract", "public", *MODEL, "--dtype", "float16", "--out", "public.npz", "--quiet")
+    run("extract", "public", *MODEL, "--out", "public.npz", "--quiet")
     assert run(*FIT, "--quiet") == 0
 
 
