@@ -81,6 +81,15 @@ def test_the_report(bounds):
     assert twice.noise_multiplier == pytest.approx(2 * report.noise_multiplier)
 
 
+@pytest.mark.parametrize(("with_std", "part"), [(False, 1.0), (True, math.sqrt(2 * math.sqrt(2) - 2))])
+def test_the_noise_of_means_is_stated(with_std, part):
+    """By definition: noise of the multiplier times the root of 3 columns, in sums that have this part."""
+    scaler = fitted(with_std=with_std)
+    half = np.subtract(*BOUNDS[::-1]) / 2
+    noise = half * scaler.privacy_.noise_multiplier * math.sqrt(3) / len(X) / part
+    assert_close(scaler.mean_noise_, noise)
+
+
 def test_discrete_noise():
     scaler = fitted(noise="discrete", random_state=None)
     assert scaler.privacy_.noise == "discrete" and scaler.privacy_.warnings == ()

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
+from skmixdp.features import ZeroShotHead
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import mu_of_budget
 from tests.noise import FAULTS, assert_energies, assert_scales, by_run, recorded, scaled
@@ -23,6 +24,9 @@ Y = np.arange(N) % K
 X = rng.normal(size=(K, D))[Y] + rng.normal(size=(N, D))
 WIDE = np.column_stack([X, rng.normal(size=(N, 12))])
 TABLE = X * np.where(np.arange(D) < 1, 1e4, 1.0)
+#: Few rows, whose mean and directions are learned. What noisy columns tell decides which stages follow.
+FEW, OF_FEW = X[:300] + 2.0, {"epsilon": 8.0, "scale": False}
+NAMES = ZeroShotHead(["a", "b", "c"], embeddings=rng.normal(size=(K, D)))
 #: Releases of each stage.
 STAGES = {
     "class counts": 1,
@@ -66,7 +70,7 @@ def sensitivities(n_features, n_targets, n_labels):
 
 def classifier(X, *public, **parameters):
     head = MixedDPLogisticRegression(classes=range(K), logit_adjustment=0, **{**TERMS, **parameters})
-    return head.fit(X, Y, *public)
+    return head.fit(X, Y[: len(X)], *public)
 
 
 def rare():
@@ -117,6 +121,29 @@ def scaler():
 
 #: What is fitted, how often, and the new stages that it has.
 PATHS = {
+    "few rows": (30, lambda: terms(classifier(FEW, **OF_FEW)), {"mean", "directions"}),
+    "few rows, discrete": (30, lambda: terms(classifier(FEW, noise="discrete", **OF_FEW)), {"mean"}),
+    "few rows, names": (30, lambda: terms(classifier(FEW, init=NAMES, **OF_FEW)), {"mean"}),
+    "few rows, public geometry": (
+        200,
+        lambda: terms(classifier(FEW, FEW[:24], Y[:24], rows=RowMapping(geometry=True), **OF_FEW)),
+        {"mean", "comparison"},
+    ),
+    "few rows, public": (
+        200,
+        lambda: terms(classifier(FEW, FEW[:24], Y[:24], rows=RowMapping(geometry=False), **OF_FEW)),
+        {"check of the start", "comparison"},
+    ),
+    "few targets, public": (
+        200,
+        lambda: terms(MixedDPRidge(**TERMS).fit(FEW, FEW[:, :2], FEW[:24], FEW[:24, :2])),
+        {"check of units"},
+    ),
+    "few targets": (
+        30,
+        lambda: terms(MixedDPRidge(target_scale=1.0, **{**TERMS, **OF_FEW}).fit(FEW, FEW[:, :2])),
+        {"mean"},
+    ),
     "table": (20, lambda: terms(classifier(TABLE)), {"columns", "second moment", "temperature"}),
     "public rows": (
         20,
@@ -183,8 +210,21 @@ def check(fits):
     assert_energies([np.concatenate([draws[name] for draws in found if name in draws]) for name in names])
 
 
+#: Those with many fits, or with noise that takes long.
+SLOW = {"few rows, public geometry", "few rows, public", "few targets, public", "few targets"}
+SLOW |= {"few rows, discrete"}
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("name", PATHS)
+@pytest.mark.parametrize("name", sorted(SLOW))
+def test_each_stage_asks_for_the_noise_of_its_share(monkeypatch, name):
+    draws_of(recorded(monkeypatch, PATHS[name][1]))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in PATHS]
+)
 def test_each_stage_has_the_noise_of_its_share(monkeypatch, name):
     n_fits, path, stages = PATHS[name]
     fits = [recorded(monkeypatch, path) for _ in range(n_fits)]
