@@ -15,7 +15,6 @@ from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.privacy import NoiseSource
 from skmixdp.privacy.accounting.selection import TrialLaw
 from tests.private_names import Candidates
-from tests.statistical.test_noise_scale import assert_standard_normal
 
 THRESHOLD = 1e-6
 
@@ -92,18 +91,6 @@ def test_the_winner_follows_the_law_of_the_best_of_the_drawn():
     assert fits(np.array(sample), law(mean)) > 1e-3
     for factor in (1 / 2, 2):  # a winner says less of K than K itself
         assert fits(np.array(sample), law(mean * factor)) < 1e-3
-
-
-@pytest.mark.parametrize("noise", ["float", "discrete"])
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.slow
-def test_counts_of_correct_rows_carry_the_stated_noise(noise, n_classes):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(50, 3)), np.arange(50) % n_classes
-    clf = MixedDPLogisticRegression(delta=1e-3, classes=range(n_classes), n_steps=2, noise=noise).fit(X, y)
-    exact, sigma = 50 * clf.score(X, y), 9.0
-    released = np.array([50 * clf.private_score(X, y, noise_multiplier=sigma) for _ in range(1200)])
-    assert_standard_normal((released - exact) / sigma)
 
 
 def test_a_seeded_count_does_not_repeat_the_noise_of_its_fit():
