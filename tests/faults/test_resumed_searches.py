@@ -2,7 +2,6 @@
 
 import shutil
 import sqlite3
-import stat
 from concurrent.futures import BrokenExecutor
 from contextlib import closing, nullcontext
 
@@ -191,16 +190,6 @@ def test_a_search_whose_charge_the_ledger_lost_is_charged_again(search, ledger, 
     assert len(set(tokens)) == 2
     searches = [charge for charge in ledger.charges() if "Search" in charge.description]
     assert len(searches) == 1 and searches[0].outcome == "finished"
-
-
-def test_only_the_owner_reads_unreleased_results(search, monkeypatch, tmp_path):
-    Interrupted(monkeypatch)
-    with pytest.raises(KeyboardInterrupt):
-        search()
-    (folder,) = (tmp_path / "memory" / "private_search").iterdir()
-    assert (folder / "plan.joblib").exists()
-    for path in (folder, folder.parent, tmp_path / "memory"):
-        assert stat.S_IMODE(path.stat().st_mode) == 0o700
 
 
 def test_no_name_of_a_file_follows_from_the_rows(search, monkeypatch, tmp_path):

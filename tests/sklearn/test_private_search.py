@@ -343,23 +343,6 @@ class TestLedger:
         spent = epsilon_of_event(charge.event, DELTA, "replace_one")
         assert charge.spent == report.dataset_spent == pytest.approx(spent) == pytest.approx(report.epsilon)
 
-    @pytest.mark.parametrize("seeded", ["search", "head"])
-    def test_a_seeded_search_is_recorded_as_such(self, search, ledger, seeded):
-        own = {"random_state": 0} if seeded == "search" else {"head": clone(HEAD).set_params(random_state=0)}
-        report = search(ledger=ledger, **own).privacy_
-        assert not ledger.charges()[0].private
-        assert not report.private and report.noise == "seeded" and report.attack_success == 1
-
-    def test_a_private_score_is_charged(self, fit, rows, ledger):
-        clf = fit({"ledger": ledger})
-        clf.private_score(rows.X, rows.y, noise_multiplier=30)
-        assert [charge.event for charge in ledger.charges()[1:]] == [GaussianEvent(30.0, 1)]
-        far = rows.X.copy()
-        far[3] = np.inf
-        with pytest.raises(ValueError, match="X contains"):
-            clf.private_score(far, rows.y, noise_multiplier=30)
-        assert len(ledger.charges()) == 2
-
     def test_sparse_rows_are_counted_as_dense_ones(self, fit, rows):
         clf = fit({"random_state": 0})
         dense = clf.private_score(rows.X, rows.y, noise_multiplier=1e-6)

@@ -4,7 +4,6 @@ import pickle
 import re
 import warnings
 from collections import Counter
-from pathlib import Path
 
 import joblib
 import numpy as np
@@ -335,14 +334,3 @@ def test_drawn_candidates_are_checked_before_the_charge(rows, n_trials, ledger):
     with pytest.raises(ValueError, match="quantile"):
         run(rows, {"algorithm__quantile": uniform(2, 1)}, ledger=ledger)
     assert ledger.charges() == []
-
-
-def test_a_finished_search_leaves_no_result_on_disk(routing, rows, tmp_path, n_trials):
-    n_trials(4)
-    head, grid = chatty()
-    with warnings.catch_warnings(action="ignore"):
-        fitted = run(rows, grid, head, memory=tmp_path)
-    mine = fitted.best_params_["chatty__mark"].encode()
-    for path in Path(tmp_path).rglob("*"):
-        if path.is_file():
-            assert not set(re.findall(rb"mark-\d+", path.read_bytes())) - {mine}
