@@ -142,7 +142,7 @@ PATHS = {
     "few targets": (
         30,
         lambda: terms(MixedDPRidge(target_scale=1.0, **{**TERMS, **OF_FEW}).fit(FEW, FEW[:, :2])),
-        {"mean"},
+        {"length of the rows"},
     ),
     "table": (20, lambda: terms(classifier(TABLE)), {"columns", "second moment", "temperature"}),
     "public rows": (
