@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
@@ -17,11 +16,11 @@ from skmixdp import (
     load,
     private_pipeline,
 )
-from skmixdp.datasets import open_rows
 from skmixdp.model_selection import PrivateSearchCV, private_evaluation
 from skmixdp.preprocessing import TableEncoder
 from skmixdp.privacy import PrivacyLedger
 from tests.private_names import _estimators
+from tests.unit.rows.conftest import HELD
 
 RNG = np.random.default_rng(0)
 N = 3000
@@ -38,44 +37,18 @@ pytestmark = [
 ]
 
 
+SOURCES = ["memory map", "npy files", "dask", "torch", "sparse"]
+
+
 def classifier(**parameters):
     return AdditiveDPClassifier(**{"classes": [0, 1], **TERMS, **parameters})
 
 
-def in_files(tmp_path, rows):
-    for part in range(2):
-        frame = pd.DataFrame(rows[part::2][:, :3], columns=["a", "b", "c"])
-        frame.to_parquet(tmp_path / f"{part}.parquet")
-    return open_rows(tmp_path)
-
-
-def mapped(tmp_path, rows):
-    np.save(tmp_path / "rows.npy", rows)
-    return np.load(tmp_path / "rows.npy", mmap_mode="r")
-
-
-def in_dask(tmp_path, rows):
-    return pytest.importorskip("dask.array").from_array(rows, chunks=(700, 3))
-
-
-def tensor(tmp_path, rows):
-    return pytest.importorskip("torch").from_numpy(rows)
-
-
-HELD = {
-    "frame": lambda tmp_path, rows: pd.DataFrame(rows, columns=["a", "b", "c"]),
-    "memory map": mapped,
-    "dask": in_dask,
-    "tensor": tensor,
-    "sparse": lambda tmp_path, rows: sp.csr_array(rows),
-}
-
-
-@pytest.mark.parametrize("held", HELD)
+@pytest.mark.parametrize("held", SOURCES)
 def test_sources_of_rows_give_the_same_fit(tmp_path, held):
     values = X if held == "sparse" else MISSING
     wanted = classifier(random_state=0).fit(values, Y)
-    rows = HELD[held](tmp_path, values)
+    rows, _ = HELD[held](tmp_path, values, Y)
     found = classifier(random_state=0).fit(rows, Y)
     assert found.privacy_.shares == wanted.privacy_.shares
     for one, other in zip(found._row_map.basis.knots, wanted._row_map.basis.knots, strict=True):
@@ -87,14 +60,6 @@ def test_sources_of_rows_give_the_same_fit(tmp_path, held):
     assert found.private_score(rows, Y, noise_multiplier=0.01) == pytest.approx(
         found.score(values, Y), abs=0.02
     )
-
-
-def test_rows_in_files(tmp_path):
-    rows = in_files(tmp_path, X)
-    y = np.concatenate([Y[::2], Y[1::2]])
-    clf = classifier().fit(rows, y)
-    assert clf.score(rows, y) > 0.8
-    assert [*clf.feature_names_in_] == ["a", "b", "c"]
 
 
 def test_several_classes_labels_and_targets():
@@ -232,9 +197,9 @@ def test_a_column_of_two_values_can_be_in_a_pair():
         assert clf.interactions_ == [(0, 2)]
 
 
-@pytest.mark.parametrize("held", HELD)
+@pytest.mark.parametrize("held", SOURCES)
 def test_sources_of_rows_take_pairs(tmp_path, held):
-    rows = HELD[held](tmp_path, X)
+    rows, _ = HELD[held](tmp_path, X, SIDES)
     clf = classifier(**PAIR).fit(rows, SIDES)
     np.testing.assert_allclose(np.asarray(clf.predict_proba(rows)), clf.predict_proba(X), atol=1e-12)
     assert clf.score(X, SIDES) > 0.85

@@ -6,12 +6,12 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 
 from skmixdp.additive import AdditiveDPClassifier, AdditiveDPRegressor
 from skmixdp.datasets import open_rows
 from skmixdp.privacy import PrivacyLedger
 from tests.private_names import Basis
+from tests.unit.rows.conftest import HELD
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state")
 
@@ -22,31 +22,12 @@ MISSING = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
 Y = (np.sin(2 * X[:, 0]) + X[:, 1] ** 2 > 1).astype(int)
 
 
-def as_map(rows, folder):
-    np.save(folder / "rows.npy", rows)
-    return np.load(folder / "rows.npy", mmap_mode="r")
-
-
-def as_npy(rows, folder):
-    np.save(folder / "rows.npy", rows)
-    return open_rows(folder / "rows.npy")
-
-
-def as_parquet(rows, folder):
-    pd.DataFrame(rows, columns=list("abcd")).to_parquet(folder / "rows.parquet", row_group_size=1000)
-    return open_rows(folder / "rows.parquet")
-
-
-def as_csv(rows, folder):
+def as_csv(folder, rows, y):
     pd.DataFrame(rows, columns=list("abcd")).to_csv(folder / "rows.csv", index=False)
-    return open_rows(folder / "rows.csv")
+    return open_rows(folder / "rows.csv"), y
 
 
-def as_sparse(rows, folder):
-    return sp.csr_array(rows)
-
-
-HELD = [as_map, as_npy, as_parquet, as_csv, as_sparse]
+SOURCES = {name: HELD[name] for name in ("memory map", "npy files", "parquet", "sparse")} | {"csv": as_csv}
 
 
 def model(kind=AdditiveDPClassifier, **given):
@@ -55,25 +36,24 @@ def model(kind=AdditiveDPClassifier, **given):
 
 
 @pytest.mark.parametrize("known", [0, 40])
-@pytest.mark.parametrize("held", HELD)
+@pytest.mark.parametrize("held", SOURCES)
 def test_the_model_is_that_of_rows_in_memory(held, known, tmp_path):
     public = {"X_pub": X[:known], "y_pub": Y[:known]} if known else {}
-    rows = X if held in (as_sparse, as_csv, as_parquet) else MISSING
-    found = model().fit(held(rows, tmp_path), Y, **public)
+    rows = MISSING if held in ("memory map", "npy files") else X
+    found = model().fit(*SOURCES[held](tmp_path, rows, Y), **public)
     wanted = model().fit(rows, Y, **public)
     assert any(map(len, found._row_map.basis.knots))
     np.testing.assert_array_equal(found.coef_, wanted.coef_)
 
 
 def test_a_regression_is_that_of_rows_in_memory(tmp_path):
-    found, wanted = (
-        model(AdditiveDPRegressor, epsilon=10.0).fit(rows, Y / 2) for rows in (as_map(X, tmp_path), X)
-    )
+    held, _ = HELD["memory map"](tmp_path, X, Y)
+    found, wanted = (model(AdditiveDPRegressor, epsilon=10.0).fit(rows, Y / 2) for rows in (held, X))
     assert any(map(len, found._row_map.basis.knots))
     np.testing.assert_array_equal(found.coef_, wanted.coef_)
 
 
-@pytest.mark.parametrize("held", HELD)
+@pytest.mark.parametrize("held", SOURCES)
 def test_curves_are_computed_of_no_private_row(held, tmp_path, monkeypatch):
     computed, call = [], Basis.__call__
 
@@ -83,7 +63,7 @@ def test_curves_are_computed_of_no_private_row(held, tmp_path, monkeypatch):
 
     monkeypatch.setattr(Basis, "__call__", counted)
     monkeypatch.setattr(Basis, "of_column", lambda self, j: _silent(of_column(self, j), call))
-    model().fit(held(X, tmp_path), Y)
+    model().fit(*SOURCES[held](tmp_path, X, Y))
     assert sum(computed) < len(X)
 
 
@@ -95,9 +75,9 @@ def _silent(basis, call):
     return lambda rows: call(basis, rows)
 
 
-@pytest.mark.parametrize("held", [as_map, as_sparse, as_parquet])
+@pytest.mark.parametrize("held", ["memory map", "sparse", "parquet"])
 def test_a_full_disk_is_refused_before_the_charge(held, tmp_path, monkeypatch):
-    rows = held(X, tmp_path)
+    rows, y = HELD[held](tmp_path, X, Y)
     ledger = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("rows", epsilon=10.0, delta=1e-3)
 
     def full(*args):
@@ -105,5 +85,5 @@ def test_a_full_disk_is_refused_before_the_charge(held, tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
     with pytest.raises(ValueError, match=r"^X needs \d+ MiB .*; free space there, or set TMPDIR"):
-        model(ledger=ledger).fit(rows, Y)
+        model(ledger=ledger).fit(rows, y)
     assert ledger.charges() == []

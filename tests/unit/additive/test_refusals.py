@@ -5,13 +5,11 @@ row refused there, the exit would tell of it, and no noise would cover that.
 """
 
 import numpy as np
-import pandas as pd
 import pytest
-import scipy.sparse as sp
 
 from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor
-from skmixdp.datasets import open_rows
 from skmixdp.privacy import NoiseSource, PrivacyLedger
+from tests.unit.rows.conftest import HELD
 
 N, PLACE = 400, 131
 RNG = np.random.default_rng(0)
@@ -30,13 +28,7 @@ ODD = {
 }
 
 
-def in_file(path, rows):
-    pytest.importorskip("pyarrow")
-    pd.DataFrame(rows, columns=list("abc")).to_parquet(path / "rows.parquet", row_group_size=90)
-    return open_rows(path / "rows.parquet")
-
-
-def unreadable(path, rows):
+def unreadable(path, rows, y):
     """A chunk fails when it is computed."""
 
     def chunk(block):
@@ -45,35 +37,24 @@ def unreadable(path, rows):
         return block
 
     lazy = pytest.importorskip("dask.array").from_array(rows, chunks=(90, 3))
-    return lazy.map_blocks(chunk, dtype=float, meta=np.empty((0, 0)))
+    return lazy.map_blocks(chunk, dtype=float, meta=np.empty((0, 0))), y
 
 
-def mapped(path, rows):
-    np.save(path / "rows.npy", rows)
-    return np.load(path / "rows.npy", mmap_mode="r")
-
-
-HELD = {
-    "array": lambda path, rows: rows,
-    "sparse": lambda path, rows: sp.csr_array(rows),
-    "memory map": mapped,
-    "file": in_file,
-    "Dask": lambda path, rows: pytest.importorskip("dask.array").from_array(rows, chunks=(90, 3)),
-    "unreadable Dask": unreadable,
-}
+SOURCES = {name: HELD[name] for name in ("memory", "sparse", "memory map", "npy files", "dask")}
+SOURCES["unreadable Dask"] = unreadable
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("held", HELD)
+@pytest.mark.parametrize("held", SOURCES)
 @pytest.mark.parametrize("odd", ODD)
 def test_no_row_is_refused_after_a_release(tmp_path, monkeypatch, odd, held):
     rows, releases, add_noise = X.copy(), [], NoiseSource.add_noise
     rows[PLACE] = ODD[odd]
     monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: (releases.append(1), add_noise(*args))[1])
     with np.errstate(all="ignore"):
-        rows = HELD[held](tmp_path, rows)
+        rows, _ = SOURCES[held](tmp_path, rows, Y)
     fits = [(AdditiveDPClassifier(epsilon=50.0, classes=[0, 1], interactions="auto"), {})]
-    if held in ("array", "file"):
+    if held in ("memory", "npy files"):
         fits.append((AdditiveDPRegressor(epsilon=50.0), {"groups": np.arange(N) // 2}))
     for model, more in fits:
         entry = PrivacyLedger(":memory:").add_dataset(

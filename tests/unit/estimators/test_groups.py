@@ -6,7 +6,6 @@ from functools import cache, partial
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from sklearn import config_context
 from sklearn.datasets import load_digits
 from sklearn.model_selection import (
@@ -28,6 +27,7 @@ from skmixdp.inspection import model_card
 from skmixdp.model_selection import public_params, public_score
 from skmixdp.preprocessing import check_pipeline
 from skmixdp.privacy import PrivacyLedger
+from tests.unit.rows.conftest import HELD
 
 pytestmark = pytest.mark.filterwarnings("ignore::skmixdp.exceptions.NotPrivateWarning")
 
@@ -89,22 +89,13 @@ def test_what_persons_exclude_is_refused(parameters, match):
         head(**{"random_state": None, **parameters}).fit(X, Y, groups=GROUPS)
 
 
-def sources(tmp_path):
-    np.save(tmp_path / "rows.npy", X)
-    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(6)])
-    yield "frame", frame
-    yield "float64", X.astype("f8")
-    yield "Fortran", np.asfortranarray(X)
-    yield "sparse", sp.csr_array(X)
-    yield "memory map", np.load(tmp_path / "rows.npy", mmap_mode="r")
-    yield "files", open_rows(tmp_path / "rows.npy")
-    yield "tensor", pytest.importorskip("torch").from_numpy(X)
-    yield "Dask", pytest.importorskip("dask.array").from_array(X, chunks=(50, 6))
-
-
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_rows_of_any_source_give_the_same_head(tmp_path):
-    for name, held in sources(tmp_path):
+    names = "sparse", "memory map", "npy files", "torch", "dask"
+    sources = {name: HELD[name](tmp_path, X, Y)[0] for name in names}
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(6)])
+    sources |= {"frame": frame, "float64": X.astype("f8"), "Fortran": np.asfortranarray(X)}
+    for name, held in sources.items():
         np.testing.assert_allclose(coefficients(X=held), whole(), atol=1e-5, err_msg=name)
 
 

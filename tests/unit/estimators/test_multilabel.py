@@ -14,13 +14,13 @@ import skmixdp
 from skmixdp import MixedDPLogisticRegression, fit_many
 from skmixdp.algorithms import BY_NAME, PAZO
 from skmixdp.audit import audit_epsilon, membership_attack
-from skmixdp.datasets import open_rows
 from skmixdp.features import ZeroShotHead
 from skmixdp.inspection import model_card
 from skmixdp.model_selection import PrivateSearchCV, public_cross_val_score, public_params
 from skmixdp.privacy import PrivacyLedger
 from tests.private_names import MultilabelLoss, recorded_releases
 from tests.rounding import assert_close
+from tests.unit.rows.conftest import HELD
 
 pytestmark = pytest.mark.filterwarnings("ignore::skmixdp.exceptions.NotPrivateWarning")
 
@@ -204,29 +204,12 @@ def test_heads_side_by_side_are_those_of_single_fits():
             np.testing.assert_allclose(clf.coef_, alone.coef_, rtol=1e-6, atol=1e-6)
 
 
-def torch_rows(folder):
-    return pytest.importorskip("torch", reason="tensors need skmixdp[features]").from_numpy(X)
-
-
-def dask_rows(folder):
-    return pytest.importorskip("dask.array", reason="needs dask").from_array(X, chunks=(500, D))
-
-
-def rows_on_disk(folder):
-    np.save(folder / "rows.npy", X)
-    return open_rows(folder / "rows.npy")
-
-
 @pytest.mark.covering
-@pytest.mark.parametrize(
-    "held",
-    [torch_rows, dask_rows, rows_on_disk, lambda folder: sp.csr_array(X)],
-    ids=["torch", "dask", "disk", "sparse"],
-)
+@pytest.mark.parametrize("held", ["torch", "dask", "npy files", "sparse"])
 @pytest.mark.parametrize("public", [{}, PUBLIC], ids=["no public rows", "public rows"])
 def test_rows_of_every_source_train_the_same_head(tmp_path, held, public):
     clf, expected = (head(dtype="float64", scale=False) for _ in range(2))
-    rows = held(tmp_path)
+    rows, _ = HELD[held](tmp_path, X, Y)
     clf.fit(rows, Y, **public)
     expected.fit(X, Y, **public)
     np.testing.assert_allclose(clf.coef_, expected.coef_, rtol=1e-5, atol=1e-5)
