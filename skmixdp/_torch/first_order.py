@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from .._rows import PrivateRows
 from .._utils.validation import Kind
 from ..algorithms import AdaMix, Algorithm, Coupling, ModelMix, NoisyGD
 from ..components.protocols import PublicView
+from ..estimators._base import FitData, fit_one
 from ..estimators._problem import WEIGHT, WEIGHTS_BY_CLASS, check_class_weight, check_sample_weight
 from ..privacy.accounting.budgets import Budget
 from .module import ModuleClassifier, load_modules
@@ -136,6 +137,45 @@ class FirstOrderDPModuleClassifier(ModuleClassifier):
     chunk_size: int = 128
     class_weight: Mapping[Any, float] | None = None
     max_sample_weight: float | None = None
+
+    def fit(
+        self,
+        X: object,
+        y: object = None,
+        X_pub: object = None,
+        y_pub: object = None,
+        *,
+        sample_weight: object = None,
+        **unsupported: object,
+    ) -> Self:
+        """Train a copy of the module on private rows and, if there are any, public rows.
+
+        Parameters
+        ----------
+        X, y, X_pub, y_pub : array-like
+            As in :meth:`ZerothOrderDPModuleClassifier.fit`.
+        sample_weight : array-like of shape (n_samples,) or None
+            Non-negative weights of the private rows. They are PRIVATE, like labels. Only their ratios to
+            ``max_sample_weight`` count. All public rows have the same weight.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad input, before any noise is drawn.
+        BudgetExceededError
+            If the ledger does not allow the fit; nothing is released or charged.
+        ImportError
+            If torch is not installed.
+        RuntimeError
+            If the module fails on public rows after the first step, or the device fails.
+        """
+        fit_one(self, FitData(X, y, X_pub, y_pub, sample_weight), unsupported)
+        return self
 
     def _weights(self, sample_weight: object, y: Array, y_pub: Array) -> tuple[Array | None, Array | None]:
         if sample_weight is not None and self.max_sample_weight is None:

@@ -108,14 +108,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
     verbose: int = 0
 
     def fit(
-        self,
-        X: object,
-        y: object = None,
-        X_pub: object = None,
-        y_pub: object = None,
-        *,
-        sample_weight: object = None,
-        **unsupported: object,
+        self, X: object, y: object = None, X_pub: object = None, y_pub: object = None, **unsupported: object
     ) -> Self:
         """Train a copy of the module on private rows and, if there are any, public rows.
 
@@ -129,10 +122,6 @@ class ModuleClassifier(Classifier, PrivateEstimator):
             Public rows: one array, or a tuple of several sources.
         y_pub : array-like of shape (n_pub,), tuple of such, or None
             Labels of the public rows.
-        sample_weight : array-like of shape (n_samples,) or None
-            Non-negative weights of the private rows, for :class:`FirstOrderDPModuleClassifier` alone. They
-            are PRIVATE, like labels. Only their ratios to ``max_sample_weight`` count. All public rows have
-            the same weight.
 
         Returns
         -------
@@ -150,7 +139,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         RuntimeError
             If the module fails on public rows after the first step, or the device fails.
         """
-        fit_one(self, FitData(X, y, X_pub, y_pub, sample_weight), unsupported)
+        fit_one(self, FitData(X, y, X_pub, y_pub), unsupported)
         return self
 
     def _check_parameters(self) -> Budget:

@@ -446,7 +446,7 @@ def test_bad_rows_are_refused_before_any_noise(given, message):
 
 
 def test_weights_are_refused_and_doubtful_input_is_warned_of():
-    with pytest.raises(ValueError, match="sample_weight cannot be used with ZerothOrderDPModuleClassifier"):
+    with pytest.raises(TypeError, match="sample_weight"):
         classifier().fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB, sample_weight=np.ones(300))
     with pytest.warns(UserWarning, match="not below 1/n"):
         fitted(delta=0.01)
