@@ -87,7 +87,7 @@ class EffectsDisplay:
     outputs: Sequence[str]
     unit: str
     notes: Mapping[str, str]
-    no_guarantee: str
+    no_guarantee: str = ""
 
     @classmethod
     def from_estimator(

@@ -95,7 +95,7 @@ def test_the_box_of_an_estimator_links_to_its_page(monkeypatch):
         for value in map(resolved, sorted(public_names()))
         if inspect.isclass(value) and issubclass(value, notebook.GuaranteeBoxMixin)
     ]
-    assert len(boxed) == 10
+    assert len(boxed) == 11
     assert [value for value in boxed if value._get_doc_link(object.__new__(value)) not in pages] == []
     for title, page in _guarantee_box._PAGES:
         assert title in (DOCS / f"{page}.md").read_text(encoding="utf-8").splitlines()[0]
