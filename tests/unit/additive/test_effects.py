@@ -239,6 +239,18 @@ def test_curves_shrink_to_lines_by_what_noise_explains(name):
             assert_allclose(after, before, atol=1e-9)
 
 
+@pytest.mark.parametrize("growth", [1e-6, 0.1, 1.0, 8.0, 100.0])
+def test_noise_of_averaged_heads(growth):
+    """The mean of the last quarter of many short steps, each of which adds noise and damps what is there."""
+    n_steps = 40_000
+    damped = (1 - growth / n_steps) ** np.arange(n_steps)
+    sums = np.append(0, np.cumsum(damped))
+    last = n_steps // 4
+    ages = np.arange(n_steps, 0, -1)  # noise of this age is in the last heads from its own step on
+    weights = (sums[ages] - sums[np.maximum(ages - last, 0)]) / last
+    assert_allclose(_effects._ratios_of_averages(np.array([growth])), (weights**2).mean(), rtol=3e-3)
+
+
 def test_a_curve_without_an_effect_is_nearly_a_line(model):
     if not any(map(len, model._effects.basis.knots)):
         return
