@@ -1,7 +1,8 @@
-"""``python -m benchmarks.utility.rare_shares``: probabilities of a class of .2 to 10% without public rows.
+"""``python -m benchmarks.utility.rare_shares``: probabilities of a class of .2 to 10%.
 
 Each seed divides a table in half: private rows and test rows. A table is made by scikit-learn or NumPy, or it
-is the census with another column as the label. Constants of the library were chosen on the tables of the
+is the census with another column as the label. ``--public`` takes this number of public rows from the private
+ones, as many of each class. Constants of the library were chosen on the tables of the
 first half; those of the second were looked at once.
 """
 
@@ -92,7 +93,9 @@ HALVES: tuple[dict[str, Make], dict[str, Make]] = (
 )
 
 
-def measured(make: Make, model: str, epsilon: float, seed: int) -> tuple[float, float, float, float]:
+def measured(
+    make: Make, model: str, epsilon: float, seed: int, n_public: int = 0
+) -> tuple[float, float, float, float]:
     """Log-loss over that of the share, mean prediction over the share of private rows, slope, positives.
 
     The slope is that of a logistic regression of the test labels on the predicted logits.
@@ -101,8 +104,11 @@ def measured(make: Make, model: str, epsilon: float, seed: int) -> tuple[float, 
     X, y = make(rng)
     order, half = rng.permutation(len(y)), len(y) // 2
     private, test = order[:half], order[half:]
+    public = np.concatenate([private[y[private] == label][: n_public // 2] for label in (0, 1)])
+    private = private[~np.isin(private, public)]
+    known = {"X_pub": X[public], "y_pub": y[public]} if n_public else {}
     terms: dict[str, Any] = {"epsilon": epsilon, "classes": [0, 1], "random_state": seed}
-    p = MODELS[model](**terms).fit(X[private], y[private]).predict_proba(X[test])[:, 1]
+    p = MODELS[model](**terms).fit(X[private], y[private], **known).predict_proba(X[test])[:, 1]
     constant = log_loss(y[test], np.full(len(test), y[private].mean()))
     p = np.clip(p, 1e-12, 1 - 1e-12)
     slope = LogisticRegression(C=1e9).fit(logit(p)[:, np.newaxis], y[test]).coef_[0, 0]
@@ -116,6 +122,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--model", choices=MODELS, default="linear")
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1.0, 3.0, 8.0, 1e6])
     parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--public", type=int, default=0)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args(argv)
     warnings.simplefilter("ignore")  # of seeds, and of noise
@@ -124,7 +131,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     sys.stdout.write("| --- | --- | --- | --- | --- | --- |\n")
     for name, make in HALVES[args.half - 1].items():
         for epsilon in args.epsilons:
-            runs = np.array([measured(make, args.model, epsilon, seed) for seed in range(args.seeds)])
+            terms = (make, args.model, epsilon)
+            runs = np.array([measured(*terms, seed, args.public) for seed in range(args.seeds)])
             lines += [(name, epsilon, seed, *run) for seed, run in enumerate(runs.tolist())]
             errors = runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
             cells = [f"{m:.3f} ± {e:.3f}" for m, e in zip(runs.mean(axis=0)[:3], errors[:3], strict=True)]
