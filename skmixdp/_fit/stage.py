@@ -338,22 +338,16 @@ class Fit:
         What the map was learned from is asked again, and so is the scale of ``targets`` that public ones
         told.
         """
-        order = self.stages.all
+        fit, order, labels = self.unmapped(), self.stages.all, self.labels
         first = min(place for place, stage in enumerate(order) if stage.reopens and stage.name)
         payments = [
             Payment(first, f"unused {each.line}", each.price, True) if order[each.place].reopens else each
-            for each in self.payments
-            if each.line or not order[each.place].reopens
+            for each in fit.payments
         ]
-        labels = self.labels
         if targets and labels.price_alone:
             labels = replace(labels, price=labels.price_alone, price_alone=0.0)
-        return self.learned(
-            payments=tuple(sorted(payments, key=lambda each: each.place)),
-            labels=labels,
-            public=self.public.left_out(),
-            mapping=Mapping(UNCHANGED),
-        )
+        payments.sort(key=lambda each: each.place)
+        return fit.learned(payments=tuple(payments), labels=labels, public=self.public.left_out())
 
     # -- facts -----------------------------------------------------------------------------
 

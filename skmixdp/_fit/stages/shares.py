@@ -105,8 +105,8 @@ class ClassCounts(Stage):
             yield _started(fit.spent(self, price, assumed=True), shares)
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        weights, data = fit.weights, fit.data
-        multiplier, n_rows = fit.budget.multiplier(price), fit.data.n_rows
+        weights, data, n_rows = fit.weights, fit.data, fit.data.n_rows
+        multiplier = fit.budget.multiplier(price)
         if weights.of_classes is not None:  # they would only hide some counts in noise
             data = weights.bare if weights.sample_weight is None else weights.applied(None)
         query = counts_query(np.zeros((0, 0)), partial(in_class, n_classes=max(data.loss.n_outputs, 2)))
