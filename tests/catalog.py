@@ -1,7 +1,6 @@
 """Every piece and algorithm, by name: a new one is tested everywhere by one line here."""
 
 from skmixdp.algorithms import DOPE, GEP, PAZO, PDADPMD, AdaMix, Auto, Coupling, DPZero, ModelMix, NoisyGD
-from skmixdp.algorithms.modelmix import MixingDescent, mixed_update
 from skmixdp.components import (
     SGD,
     AutomaticClip,
@@ -21,7 +20,7 @@ from skmixdp.components.updates import (
     TowardsStart,
     UniformAverage,
 )
-from tests.private_names import L2LinfClip, deviation_norms
+from tests.private_names import L2LinfClip, MixingDescent, deviation_norms, mixed_update
 
 CLIPPERS = {
     "l2": L2Clip(0.5),

@@ -94,6 +94,7 @@ NAMES = {
         "MAX_ORDER MAX_PRODUCT MAX_SHIFT MIN_WIDTH epsilon_for log_moments log_ratio_moments renyi"
     ),
     "skmixdp._papers.modelmix.clipping": "L2LinfClip L2LinfClipAt",
+    "skmixdp._papers.modelmix.wrapping": "MixingDescent mixed_query mixed_steps mixed_update",
     "skmixdp._papers.zeroth_order": (
         "CandidateQuery Descent PublicDirections RandomDirections TwoPointQuery public_gradients"
     ),

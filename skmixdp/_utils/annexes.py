@@ -17,7 +17,6 @@ PLACES = {
     "_papers.gep": "GEP",
     "_papers.modelmix.algorithm": "ModelMix",
     "_papers.modelmix.event": "ModelMixEvent modelmix_epsilon",
-    "_papers.modelmix.wrapping": "MixingDescent mixed_query mixed_steps mixed_update",
     "_papers.pazo": "PAZO",
     "_papers.pda_dpmd": "PDADPMD",
     "_resuming": "resumable",

@@ -4,16 +4,14 @@ The amplified bound holds only where a step is
 
     W_t = mix - (step_size (1 - a) / b) (sum of clipped gradients + N(0, s_n^2 I)) + f(released heads)
 
-with the same independent noise in every mixed coordinate. So nothing is wrapped by default. Component classes
-that satisfy this are registered with :func:`mixed_query`, :func:`mixed_update` or :func:`mixed_steps`. All
-others are refused.
+with the same independent noise in every mixed coordinate. So nothing is wrapped by default: component classes
+that are not known to satisfy this are refused.
 
 Source: ModelMix, Algorithm 1 and Theorem 4.1.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import singledispatch
 from typing import NoReturn
 
 import numpy as np
@@ -51,22 +49,12 @@ def _refuse(piece: object) -> NoReturn:
     )
 
 
-@singledispatch
 def mixed_query(query: Query, bound_entries: BoundEntries) -> Query:
-    """The query with ``bound_entries(clipper)``, and without projections of the noise.
-
-    It releases one array with the shape of the head and isotropic noise, or none if the public weight is 1.
-
-    Raises
-    ------
-    ValueError
-        If its class is not registered, or if its parameters do not allow mixing.
-    """
-    _refuse(query)
-
-
-@mixed_query.register
-def _(query: GradientQuery, bound_entries: BoundEntries) -> Query:
+    """The query with ``bound_entries(clipper)``, which releases one sum with noise that is not projected."""
+    if isinstance(query, DopeQuery):
+        return DopeQuery(bound_entries(query.clipper), sum_to_zero=False)
+    if not isinstance(query, GradientQuery):
+        _refuse(query)
     if query.subspace is not None:
         raise ValueError(
             "ModelMix cannot wrap a release in a public subspace, whose noise leaves some coordinates "
@@ -77,28 +65,15 @@ def _(query: GradientQuery, bound_entries: BoundEntries) -> Query:
             f"ModelMix cannot wrap second_clip={query.second_clip:g}, which changes the noisy sum; pass "
             "second_clip=None to its base."
         )
-    return GradientQuery(bound_entries(query.clipper), query.subspace, sum_to_zero=False)
+    return GradientQuery(bound_entries(query.clipper), None, sum_to_zero=False)
 
 
-@mixed_query.register
-def _(query: DopeQuery, bound_entries: BoundEntries) -> Query:
-    return DopeQuery(bound_entries(query.clipper), sum_to_zero=False)
-
-
-@singledispatch
 def mixed_update(update: Update, width: Width) -> Update:
-    """The update, with each step starting from the mixed heads.
-
-    Raises
-    ------
-    ValueError
-        If its class is not registered, or if its parameters do not allow mixing.
-    """
-    _refuse(update)
-
-
-@mixed_update.register
-def _(update: SGD, width: Width) -> Update:
+    """The update, with each step starting from the mixed heads."""
+    if isinstance(update, BallProjection | PolynomialAverage):
+        return replace(update, inner=mixed_update(update.inner, width))
+    if not isinstance(update, SGD):
+        _refuse(update)
     if update.momentum != 0:
         raise ValueError(
             f"ModelMix cannot wrap momentum={update.momentum:g}, by which a sum moves the head again in "
@@ -107,30 +82,12 @@ def _(update: SGD, width: Width) -> Update:
     return MixingDescent(width)
 
 
-@mixed_update.register
-def _(update: BallProjection, width: Width) -> Update:
-    return BallProjection(mixed_update(update.inner, width), update.radius)
-
-
-@mixed_update.register
-def _(update: PolynomialAverage, width: Width) -> Update:
-    return PolynomialAverage(mixed_update(update.inner, width))
-
-
-@singledispatch
 def mixed_steps(steps: Steps) -> Steps:
-    """The rule for the steps of mixed heads.
-
-    Raises
-    ------
-    ValueError
-        If its class is not registered.
-    """
-    _refuse(steps)
-
-
-@mixed_steps.register
-def _(steps: BalancedSteps) -> Steps:
+    """The rule for the steps of mixed heads."""
+    if isinstance(steps, DecayingSteps):
+        return steps  # the schedule does not depend on the update
+    if not isinstance(steps, BalancedSteps):
+        _refuse(steps)
     # On average, mixing averages the last two heads. This is the heavy-ball method with momentum -1/2. Over
     # many steps, a step size of 1 moves the head by 2/3. The stability limit is a third of that of plain
     # descent. Mixing adds noise too, so half as much Gaussian noise is accepted. If there are fewer steps
@@ -148,11 +105,6 @@ def _(steps: BalancedSteps) -> Steps:
         max_step_scale=steps.max_step_scale / lower,
     )
     return LongerSteps(balanced, lower)
-
-
-@mixed_steps.register
-def _(steps: DecayingSteps) -> Steps:
-    return steps  # the schedule does not depend on the update
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,21 @@ import pytest
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.algorithms import GEP, PDADPMD, AdaMix, Coupling, ModelMix, NoisyGD
-from skmixdp.algorithms.modelmix import MixingDescent, ModelMixEvent, mixed_steps, modelmix_epsilon
+from skmixdp.algorithms.modelmix import ModelMixEvent, modelmix_epsilon
 from skmixdp.components import GradientQuery, PoissonBatch
 from skmixdp.components.protocols import ReleasedArray, ReleaseFacts, StepContext
 from skmixdp.privacy import NoiseSource, epsilon_of_event
 from skmixdp.privacy.accounting.budgets import Budget
 from tests.conftest import Silent, make_problem, make_regression_problem, train
-from tests.private_names import InMemoryRows, Options, dotted_path, make_plan, training
+from tests.private_names import (
+    InMemoryRows,
+    MixingDescent,
+    Options,
+    dotted_path,
+    make_plan,
+    mixed_steps,
+    training,
+)
 from tests.rounding import assert_close
 
 FLOAT = np.dtype("float64")
@@ -222,7 +230,7 @@ def test_steps_are_fewer_where_the_curvature_lies_below_its_bound():
 
 
 class Faster:
-    """A rule for steps that is not registered."""
+    """A rule for steps that is not known."""
 
 
 def test_what_the_theorem_does_not_cover_is_refused_with_a_mend():

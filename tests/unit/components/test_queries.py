@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from skmixdp.algorithms.modelmix import mixed_query
 from skmixdp.components import GradientQuery, L2Clip
 from skmixdp.components.clipping import clip_rows, clipped_residuals
 from skmixdp.components.protocols import Clip, ReleasedArray, StepContext
@@ -21,6 +20,7 @@ from tests.private_names import (
     L2LinfClip,
     difference_part,
     embedding_of,
+    mixed_query,
     row_norms,
 )
 from tests.rounding import assert_close, assert_relative
