@@ -147,7 +147,7 @@ class Checkpoint:
             transaction = next(procedure)
             answers, n_recorded = self._begin(transaction)
             charge = yield transaction
-            record = partial(transaction.ledger.record_step, charge)
+            record = partial(transaction.ledger._record_step, charge)
             step, begun = 0, None
             go_on, answer = procedure.send, charge
             while True:
@@ -182,7 +182,7 @@ class Checkpoint:
         ledger = transaction.ledger
         if self._connection is not None:
             raise ValueError("resumable() is for one fit, and this is the second; use a block for each fit.")
-        if not hasattr(ledger, "record_step"):
+        if not hasattr(ledger, "_record_step"):
             raise ValueError(
                 f"resumable() needs ledger= (now {shown(ledger)}), which records each step; pass a data set "
                 "of a PrivacyLedger."
@@ -208,8 +208,8 @@ class Checkpoint:
                 "another number of private rows; pass the same, or remove the file to begin a new fit with a "
                 "charge of its own."
             )
-        charge = transaction.charge = ledger.charge_of(key)
-        n_recorded = 0 if charge is None else ledger.last_step(charge)
+        charge = transaction.charge = ledger._charge_of(key)
+        n_recorded = 0 if charge is None else ledger._last_step(charge)
         answers: dict[int, list[tuple[float, Released]]] = {}
         for step, multiplier, numbers in self._execute("SELECT * FROM released ORDER BY rowid"):
             try:
@@ -298,7 +298,7 @@ class Checkpoint:
         """Close the file for other processes. It is removed if nothing was charged."""
         if self._connection is not None:
             with suppress(OSError, ValueError):  # it stays if the ledger cannot be read
-                if self._new is not None and self._new[0].charge_of(self._new[1]) is None:
+                if self._new is not None and self._new[0]._charge_of(self._new[1]) is None:
                     self._path.unlink(missing_ok=True)
             self._connection.close()
 

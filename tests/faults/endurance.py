@@ -135,7 +135,7 @@ def answers(n_charges: int, folder: Path, *, say: Callable[[str], object] = prin
         "remaining": lambda: people.remaining,
         "spent": lambda: people.spent,
         "charge": lambda: people.charge(events[0], neighboring=RELATION),
-        "outcome": lambda: people.record_outcome(charge, "finished"),
+        "outcome": lambda: people._record_outcome(charge, "finished"),
         "status of the data set": lambda: str(people.report(charges="failed")),
         "status of the ledger": lambda: str(people.ledger.report(charges="failed")),
         "open": lambda: PrivacyLedger(folder / "many.sqlite")["people"],

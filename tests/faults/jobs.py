@@ -110,7 +110,7 @@ class Charges(Job):
         for _ in range(6):
             charge = dataset.charge(EVENT, neighboring=RELATION)
             say(f"charged {charge.id}")
-            dataset.record_outcome(charge, "finished")
+            dataset._record_outcome(charge, "finished")
             say(f"finished {charge.id}")
 
     def cancelled(self, folder: Path) -> None:

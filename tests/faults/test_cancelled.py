@@ -52,7 +52,7 @@ def test_a_cancelled_transaction_holds_no_lock(tmp_path, what):
     first = people.charge(EVENT, neighboring=RELATION)
     work = {
         "charge": lambda: people.charge(EVENT, neighboring=RELATION),
-        "outcome": lambda: people.record_outcome(first, "finished"),
+        "outcome": lambda: people._record_outcome(first, "finished"),
         "add": lambda: people.ledger.add_dataset("others", epsilon=1.0, delta=1e-5),
         "report": people.report,
     }[what]

@@ -27,7 +27,7 @@ def ledger_bytes(folder):
             charge = data.for_purpose(f"model {number}").charge(
                 event, neighboring=RELATION, description=f"fit {number}", private=number != 5
             )
-            data.record_outcome(charge, "failed: MemoryError" if number == 7 else "finished")
+            data._record_outcome(charge, "failed: MemoryError" if number == 7 else "finished")
     ledger["tools"].charge(OtherRelease(0.1), neighboring=RELATION)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

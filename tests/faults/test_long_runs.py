@@ -76,9 +76,9 @@ def test_a_report_of_failed_charges_prints_the_same(tmp_path, where):
         leaks = ("the classes",) if number == 3 else ()
         charge = ledger["ab"[number % 2]].charge(EVENT, neighboring=RELATION, leaks=leaks)
         if number in (1, 4):
-            ledger[charge.dataset].record_outcome(charge, "failed: MemoryError")
+            ledger[charge.dataset]._record_outcome(charge, "failed: MemoryError")
         elif number < 5:
-            ledger[charge.dataset].record_outcome(charge, "finished")
+            ledger[charge.dataset]._record_outcome(charge, "finished")
     short, full = ledger.report(charges="failed"), ledger.report()
     assert [charge.id for charge in short.charges] == [2, 4, 5] and len(full.charges) == 6
     assert str(short) == str(full) and short.accounts == full.accounts
@@ -107,11 +107,11 @@ def test_charges_of_one_event_share_no_object_with_later_ones(tmp_path):
 def test_a_charge_is_found_by_its_key_and_made_once():
     people = PrivacyLedger(":memory:").add_dataset("people", epsilon=3.0, delta=1e-5)
     people.charge(EVENT, neighboring=RELATION)
-    assert people.charge_of("a") is None
+    assert people._charge_of("a") is None
     request = [(people, {"event": EVENT, "neighboring": RELATION, "key": "a"})]
     (charge,) = charge_together(request)
-    people.record_outcome(charge, "finished")
-    assert people.charge_of("a") == replace(charge, outcome="finished")
+    people._record_outcome(charge, "finished")
+    assert people._charge_of("a") == replace(charge, outcome="finished")
     with pytest.raises(RuntimeError, match="another process is at the fit or search whose charge is in"):
         charge_together(request)
     assert len(people.charges()) == 2

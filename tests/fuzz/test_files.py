@@ -371,7 +371,7 @@ def ledger_bytes() -> bytes:
         for _ in range(2):
             charge = first.charge(GaussianEvent(20, 10), neighboring="add_or_remove_one", description="fit")
             second.charge(GaussianEvent(20.0, 10), neighboring="replace_one")
-        first.record_outcome(charge, "finished")
+        first._record_outcome(charge, "finished")
         del ledger, first, second
         with sqlite3.connect(folder / "l.sqlite") as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

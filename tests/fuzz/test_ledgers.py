@@ -109,7 +109,7 @@ class Ledger(RuleBasedStateMachine):
     def outcome(self, which, outcome):
         name, charge = self.made[which % len(self.made)]
         try:
-            self.ledger[name].record_outcome(charge, outcome)
+            self.ledger[name]._record_outcome(charge, outcome)
         except ValueError:
             if outcome in ("finished", "open") or outcome.startswith("failed: "):
                 raise

@@ -44,7 +44,7 @@ def test_ledgers(datasets, description):
             )
             charged = attempt(charging, ValueError)
             if charged.error is None:
-                ledger[name].record_outcome(charged.result, "failed: ValueError")
+                ledger[name]._record_outcome(charged.result, "failed: ValueError")
                 charges += 1
             else:
                 assert _has_surrogates(description), f"the description {description!a} is refused"

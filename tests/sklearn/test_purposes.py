@@ -117,7 +117,7 @@ def test_a_purpose_is_the_same_data_set_in_other_words(people):
     assert copy.copy(told) is clone(told, safe=False) is copy.deepcopy(told) is told != people
     assert told.for_purpose("second").purpose == "second" and people.purpose == ""
     made = told.charge(GaussianEvent(20.0, 1), neighboring="zero_out", description="a fit")
-    people.record_outcome(made, "failed: ValueError")
+    people._record_outcome(made, "failed: ValueError")
     assert told.report() == people.report() and told.account == people.account
     assert [charge.id for charge in told.charges()] == [made.id]
     report = people.report()

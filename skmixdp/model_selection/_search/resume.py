@@ -94,7 +94,7 @@ def resumed(search: Any, progress: Progress) -> tuple[Any, Charge | None]:
     plan = progress.load()
     if plan is None or search.ledger is None:
         return plan, None
-    charge = search.ledger.charge_of(plan[0]) if isinstance(search.ledger, LedgerDataset) else None
+    charge = search.ledger._charge_of(plan[0]) if isinstance(search.ledger, LedgerDataset) else None
     return (None, None) if charge is None else (plan, charge)
 
 

@@ -71,7 +71,7 @@ def recorded_outcome(ledger: object, charge: Charge | None) -> Iterator[None]:
     charge : Charge or None
         The charge; None records nothing.
     """
-    record = getattr(ledger, "record_outcome", None)
+    record = getattr(ledger, "_record_outcome", None)
     outcome = "finished"
     try:
         yield

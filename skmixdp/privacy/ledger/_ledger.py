@@ -418,23 +418,8 @@ class LedgerDataset(Shared):
 
         return work
 
-    def record_outcome(self, charge: Charge, outcome: str) -> None:
-        """Record how a charged fit or search ended; the charge itself does not change.
-
-        Estimators do so by themselves. Later outcomes replace earlier ones.
-
-        Parameters
-        ----------
-        charge : Charge
-            What :meth:`charge` returned.
-        outcome : str
-            "finished", "open", or "failed: " and the type of the error.
-
-        Raises
-        ------
-        ValueError
-            For another outcome, or a charge that is not in the ledger.
-        """
+    def _record_outcome(self, charge: Charge, outcome: str) -> None:
+        """Record how a charged fit or search ended; the charge itself does not change."""
         check("outcome", outcome, "finished", OPEN, _FAILED)
         work = partial(write_outcome, charge=charge, outcome=outcome)
         if not self.ledger._store.transact(work, write=True):
@@ -443,38 +428,20 @@ class LedgerDataset(Shared):
                 "ledger."
             )
 
-    def record_step(self, charge: Charge, step: int) -> None:
-        """Record that a step of a charged fit is about to be released. Each step can be recorded once.
-
-        Fits within :func:`~skmixdp.resumable` do so by themselves.
-
-        Parameters
-        ----------
-        charge : Charge
-            What :meth:`charge` returned.
-        step : int
-            Number of the step, from 1 on without gaps.
-
-        Raises
-        ------
-        RuntimeError
-            If the step was recorded before, or an earlier one was not. Nothing may be released then.
-        """
+    def _record_step(self, charge: Charge, step: int) -> None:
+        """Record that a step, from 1 on, is about to be released; a repeated one is a RuntimeError."""
         if not self.ledger._store.transact(partial(write_step, charge=charge, step=step), write=True):
             raise RuntimeError(
                 f"step {step} of charge {charge.id} to {charge.dataset!r} is not the next one in "
                 f"{self.ledger!r}: another process goes on with this fit, or the ledger's file was replaced."
             )
 
-    def last_step(self, charge: Charge) -> int:
+    def _last_step(self, charge: Charge) -> int:
         """Number of the last recorded step of a charge; 0 without one."""
         return self.ledger._read(partial(read_steps, charge=charge))
 
-    def charge_of(self, key: str) -> Charge | None:
-        """The charge that a fit or a search made with a key of its own; None if it is not in the ledger.
-
-        It is missing if nothing was charged yet, or the ledger's file was replaced, as by an earlier copy.
-        """
+    def _charge_of(self, key: str) -> Charge | None:
+        """The charge that a fit or a search made with a key of its own; None if the ledger has it not."""
         return self.ledger._read(partial(read_charge, column="key", value=key))
 
     @property

@@ -271,7 +271,7 @@ def test_an_interrupted_command_goes_on_without_a_second_charge(options, data, f
     (charge,) = PrivacyLedger("l.sqlite")["people"].charges()
     assert charge.outcome == "finished"
     assert (
-        len(passes) == PrivacyLedger("l.sqlite")["people"].last_step(charge) + 1
+        len(passes) == PrivacyLedger("l.sqlite")["people"]._last_step(charge) + 1
     )  # the interrupted one twice
 
 

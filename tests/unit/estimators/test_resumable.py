@@ -222,7 +222,7 @@ def test_a_fit_may_be_interrupted_in_every_pass(people, path, silent, monkeypatc
         head = fitted(*fit, people)
     np.testing.assert_allclose(head.coef_, whole.coef_, atol=1e-4)
     (charge,) = people.charges()
-    assert people.last_step(charge) == n_released
+    assert people._last_step(charge) == n_released
 
 
 @pytest.mark.parametrize("noise", ["float", "discrete"])
@@ -260,11 +260,11 @@ def test_a_step_that_was_drawn_and_not_kept_is_left_out(times, people, path, int
                 fitted(*fit, people)
         monkeypatch.undo()
     (charge,) = people.charges()
-    assert people.last_step(charge) == 2 * times
+    assert people._last_step(charge) == 2 * times
     with recorded_releases() as released, resumable(path):
         head = fitted(*fit, people)
     assert head.n_iter_ == 10 - times and len(released) == 10 - 2 * times
-    assert people.last_step(charge) == 10 and len(people.charges()) == 1
+    assert people._last_step(charge) == 10 and len(people.charges()) == 1
 
 
 def test_a_number_that_a_fit_cannot_do_without_ends_it(people, path, interrupt, monkeypatch):
@@ -352,7 +352,7 @@ def test_two_fits_from_copies_release_each_step_once(people, path, tmp_path, mon
     ):
         fitted(*fit, people)
     (charge,) = people.charges()
-    assert len(released) + 3 == people.last_step(charge)
+    assert len(released) + 3 == people._last_step(charge)
 
 
 def test_a_checkpoint_is_used_by_one_process(people, path, monkeypatch):

@@ -513,9 +513,9 @@ def test_a_charge_names_its_user_and_is_open_at_first(ledger, monkeypatch):
 def test_an_outcome_is_recorded_and_replaced(ledger):
     first, second = charge(ledger), charge(ledger)
     spent = ledger["a"].spent
-    ledger["a"].record_outcome(first, "failed: ValueError")
-    ledger["a"].record_outcome(second, "failed: ValueError")
-    ledger["a"].record_outcome(second, "finished")
+    ledger["a"]._record_outcome(first, "failed: ValueError")
+    ledger["a"]._record_outcome(second, "failed: ValueError")
+    ledger["a"]._record_outcome(second, "finished")
     assert [entry.outcome for entry in ledger["a"].charges()] == ["failed: ValueError", "finished"]
     assert ledger["a"].spent == spent
 
@@ -524,16 +524,16 @@ def test_an_outcome_is_recorded_and_replaced(ledger):
 def test_bad_outcomes_are_refused(ledger, outcome):
     made = charge(ledger)
     with pytest.raises(ValueError, match="outcome="):
-        ledger["a"].record_outcome(made, outcome)
+        ledger["a"]._record_outcome(made, outcome)
 
 
 def test_an_outcome_of_no_charge_is_refused(ledger):
     made = charge(ledger)
     charge(ledger, dataset="b")
     with pytest.raises(ValueError, match=r"charge 7 to 'a' is not in"):
-        ledger["a"].record_outcome(replace(made, id=7), "finished")
+        ledger["a"]._record_outcome(replace(made, id=7), "finished")
     with pytest.raises(ValueError, match=r"charge 1 to 'b' is not in"):
-        ledger["b"].record_outcome(replace(made, dataset="b"), "finished")
+        ledger["b"]._record_outcome(replace(made, dataset="b"), "finished")
 
 
 def test_the_block_of_a_charge_decides_its_outcome(ledger):
@@ -561,7 +561,7 @@ def test_failures_are_in_the_report(ledger):
     made = charge(ledger, description="a <b>fit</b>")
     assert ledger.report().failed == ()
     assert "failed" not in str(ledger.report()) + ledger.report()._repr_html_()
-    ledger["a"].record_outcome(made, "failed: ValueError")
+    ledger["a"]._record_outcome(made, "failed: ValueError")
     report = ledger.report()
     assert report.failed == report.charges
     assert "charge 1 to 'a' (a <b>fit</b>) failed: ValueError; it counts in full" in str(report)
@@ -595,7 +595,7 @@ def test_exports_escape_names(ledger, name, monkeypatch):
 def test_the_csv_has_who_when_what_and_what_is_spent(ledger):
     charge(ledger, description="first")
     made = charge(ledger, DISCRETE, dataset="b", private=False, description="second")
-    ledger["b"].record_outcome(made, "finished")
+    ledger["b"]._record_outcome(made, "finished")
     rows = list(csv.DictReader(io.StringIO(ledger.report().to_csv())))
     assert [row["description"] for row in rows] == ["first", "second; the noise comes from a seed"]
     assert [row["outcome"] for row in rows] == ["open", "finished"]
@@ -608,17 +608,17 @@ def test_the_csv_has_who_when_what_and_what_is_spent(ledger):
 def test_a_ledger_records_steps_in_their_order_and_once(tmp_path):
     people = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("people", epsilon=3.0, delta=1e-5)
     first, second = (people.charge(GaussianEvent(20, 5), neighboring="zero_out") for _ in range(2))
-    assert people.last_step(first) == 0
+    assert people._last_step(first) == 0
     for step, allowed in ((2, False), (1, True), (1, False), (0, False), (3, False), (2, True)):
         if allowed:
-            people.record_step(first, step)
+            people._record_step(first, step)
         else:
             with pytest.raises(
                 RuntimeError, match=f"step {step} of charge 1 to 'people' is not the next one"
             ):
-                people.record_step(first, step)
-    assert (people.last_step(first), people.last_step(second)) == (2, 0)
+                people._record_step(first, step)
+    assert (people._last_step(first), people._last_step(second)) == (2, 0)
     other = PrivacyLedger(":memory:").add_dataset("people", epsilon=3.0, delta=1e-5)
-    assert other.last_step(first) == 0
+    assert other._last_step(first) == 0
     with pytest.raises(RuntimeError, match="another process goes on with this fit"):
-        other.record_step(first, 1)
+        other._record_step(first, 1)

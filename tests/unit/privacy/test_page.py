@@ -114,7 +114,7 @@ def test_a_page_says_charges_as_sentences():
     made = charged.charge(
         GaussianEvent(13.6, 12), neighboring=ADD, unit="patient", description="A head, 90 rows"
     )
-    dataset.record_outcome(made, "failed: KeyboardInterrupt")
+    dataset._record_outcome(made, "failed: KeyboardInterrupt")
     dataset.charge(GaussianEvent(30.0, 1), neighboring=ADD, unit="patient", description="A score")
     text = dataset.report().to_html()
     assert "A head, 90 rows, for &#39;churn &lt;model&gt;, Q3&#39;. It failed: KeyboardInterrupt." in text
