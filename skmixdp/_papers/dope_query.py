@@ -37,13 +37,6 @@ class DopeQuery:
     mean is ``M + (1/b) (sum_i clip(g_i - M) + noise)``. The centre is added back on the mean scale. It is
     never multiplied by the number of rows in the batch, which is private.
 
-    Parameters
-    ----------
-    clipper : Clipper
-        Bounds each row's difference.
-    sum_to_zero : bool
-        Whether to remove the released sum's component outside the subspace of softmax gradients.
-
     *Guarantee*: one row's contribution ``c_i (g_i - M)`` is at most the clip's sensitivity, rounding
     included. The length that is clipped is an upper bound of the true length (see :func:`deviation_bounds`).
     Sums are added in double precision, since their terms may be a thousand times longer than their

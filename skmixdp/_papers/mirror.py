@@ -219,12 +219,6 @@ class MirrorDescent(Update):
     above 1. If the Hessian is a multiple of the identity, this is gradient descent. In directions that
     public rows determine well, the noise in ``D`` moves the head little.
 
-    Parameters
-    ----------
-    psi : PenalizedLoss
-        The mirror map: the mean loss of the public rows plus a positive penalty. Solving for a head needs
-        public rows only, and no privacy budget.
-
     Raises
     ------
     RuntimeError

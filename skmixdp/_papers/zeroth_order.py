@@ -69,13 +69,8 @@ class Directions(Protocol):
 class RandomDirections:
     """Random directions in the whole parameter space, of length ``p ** exponent``.
 
-    Parameters
-    ----------
-    exponent : float
-        With 1/2, the two-point estimate is unbiased. With 1/4, its root mean square length is that of the
-        gradient, and its mean is the gradient divided by ``sqrt(p)``.
-    sphere : bool
-        Whether directions are uniform on the sphere rather than Gaussian.
+    With exponent 1/2, the two-point estimate is unbiased. With 1/4, its root mean square length is that of
+    the gradient, and its mean is the gradient divided by ``sqrt(p)``.
 
     Source: PAZO, Algorithm 1 and Appendix A.1 (1/4), equation 2 (1/2) and Appendix C (Gaussian).
     """
@@ -97,18 +92,8 @@ class RandomDirections:
 class PublicDirections:
     """Random combinations ``G v`` of public gradients, ``v`` of length ``sqrt(n_batches)``.
 
-    Parameters
-    ----------
-    n_batches : int
-        Number of disjoint public batches, each with a mean gradient.
-    batch_size : int or None
-        Number of public rows in a batch; None divides all of them among the batches.
-    orthonormal : bool
-        Whether to orthonormalise the gradients. The mean of the estimate is then the projection of the
-        gradient on their span. Otherwise they are only scaled to unit length, and the mean is ``G G^T``
-        times the gradient.
-    sphere : bool
-        Whether ``v`` is uniform on the sphere rather than Gaussian.
+    With ``orthonormal`` gradients, the mean of the estimate is the projection of the gradient on their span.
+    Otherwise they are only scaled to unit length, and the mean is ``G G^T`` times the gradient.
 
     Source: PAZO, Algorithm 2.
     """
@@ -142,20 +127,8 @@ class TwoPointQuery:
     ``clip((f(W + smoothing u) - f(W - smoothing u)) / (2 smoothing))``. The released mean of these numbers
     times ``u``, averaged over directions, estimates the private gradient.
 
-    Parameters
-    ----------
-    directions : Directions
-        The rule that draws directions.
-    n_directions : int
-        Number of directions in each step.
-    smoothing : float
-        Step to either side along a direction, in units of the direction.
-    loss_clip : float
-        Bound on each difference, on the scale of a row's gradient. The bound itself is
-        ``loss_clip * radius / sqrt(dimension)``: the typical share of a gradient along a random direction of
-        that length.
-    public_batch_size : int or None
-        Number of public rows for the public mean gradient; None takes all of them.
+    The bound on each difference is ``loss_clip * radius / sqrt(dimension)``: the typical share of a gradient
+    along a random direction of that length. ``public_batch_size=None`` takes all public rows.
 
     *Guarantee*: the released array has one number per direction. One row contributes at most the bound to
     each number, in absolute value. So one row moves the array by at most the bound times
@@ -203,16 +176,8 @@ class CandidateQuery:
     The score of a candidate ``g`` is the mean of clipped losses at ``W - step_size g``. A further candidate
     is the best of them plus a random vector. All queries of a step use the same batch.
 
-    Parameters
-    ----------
-    n_candidates : int
-        Number of disjoint public batches, each with a candidate.
-    batch_size : int or None
-        Number of public rows in a batch; None divides all of them among the batches.
-    loss_clip : float
-        Bound on each loss in absolute value.
-    candidate_noise : float or None
-        Standard deviation of the random vector in each coordinate. None tries no further candidate.
+    ``candidate_noise`` is the standard deviation of the random vector in each coordinate; None tries no
+    further candidate.
 
     The update must be plain descent: the losses are those of the head after such a step.
 

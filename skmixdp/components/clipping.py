@@ -135,15 +135,8 @@ class AutomaticClip(Clip):
 class PublicQuantileClip:
     """L2 clipping at a quantile of the public rows' gradient norms at the current head.
 
-    Parameters
-    ----------
-    quantile : float
-        Which quantile of the norms is the threshold, between 0 and 1.
-    floor : float
-        The smallest threshold, also used without public rows. It is needed because a start that fits the
-        public rows drives their gradients to zero.
-    measure : callable
-        ``view -> lengths`` of shape (n_pub,), for queries that clip something other than gradients.
+    ``floor`` is the smallest threshold, also used without public rows: a start that fits the public rows
+    drives their gradients to zero. ``measure`` gives the lengths (n_pub,) that are clipped.
 
     *Guarantee*: as for :class:`L2Clip`. The threshold depends on public rows and released heads only.
 
@@ -163,11 +156,6 @@ class PublicQuantileClip:
 @dataclass(frozen=True)
 class LipschitzClip:
     """L2 clipping at the loss's bound on gradients; never active for rows within ``row_norm_bound``.
-
-    Parameters
-    ----------
-    row_norm_bound : float
-        A length that no mapped row exceeds.
 
     *Guarantee*: as for :class:`L2Clip`, and it holds even for a row that is longer.
 

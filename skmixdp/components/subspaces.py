@@ -16,13 +16,8 @@ _ORTHONORMALITY = 1e-9
 class PublicSubspace:
     """The span of the public gradient's directions, completed by principal directions of public rows.
 
-    Parameters
-    ----------
-    n_components : int
-        Number of columns of the basis, or fewer if the rank is lower. If feature space has no more
-        dimensions, or if there are no public rows, nothing is projected.
-    exact_sums : bool
-        Whether to release the full sum and project it afterwards.
+    Without public rows, or if feature space has no more dimensions, nothing is projected. The full sum is
+    released and projected afterwards if there are ``exact_sums``.
 
     *Guarantee*: the basis depends on public rows and released heads only. It is asserted to be orthonormal,
     so the projection lengthens a gradient by at most the factor ``gain``.

@@ -39,15 +39,7 @@ class SGD(Update):
 
 @dataclass(frozen=True)
 class Preconditioned(Update):
-    """Multiply directions by a positive definite matrix (d_in, d_in).
-
-    Parameters
-    ----------
-    inner : Update
-        What moves the head.
-    matrix : array of shape (d_in, d_in)
-        A public or released matrix, such as the inverse of a noisy second moment of the rows.
-    """
+    """Multiply directions by a positive definite matrix (d_in, d_in)."""
 
     inner: Update
     matrix: FloatArray
@@ -65,13 +57,6 @@ class Preconditioned(Update):
 @dataclass(frozen=True)
 class BallProjection(Update):
     """Project the start and every new head on ``|W| <= radius`` (Frobenius norm, about the origin).
-
-    Parameters
-    ----------
-    inner : Update
-        What moves the head.
-    radius : float
-        The largest norm of a head.
 
     Source: AdaMix, Algorithm 1, last line of the loop.
     """
@@ -119,11 +104,6 @@ class PolynomialAverage(_Average):
 
     ``W_1`` is the start. The head after the last step is not included.
 
-    Parameters
-    ----------
-    inner : Update
-        What moves the head.
-
     Source: AdaMix, Theorem 3 and Algorithm 3; Lacoste-Julien, Schmidt and Bach 2012.
     """
 
@@ -133,11 +113,6 @@ class PolynomialAverage(_Average):
 
 class UniformAverage(_Average):
     """Returns the mean of the heads after steps 1 to T, without the start.
-
-    Parameters
-    ----------
-    inner : Update
-        What moves the head.
 
     Source: PDA-DPMD, Algorithm 1, last line.
     """
@@ -151,11 +126,6 @@ class TailAverage(_Average):
 
     It removes the oscillation of steps that are too long for the directions of largest curvature. In the
     other directions, where noise accumulates, it loses some 4% of the last head's gain over the noise.
-
-    Parameters
-    ----------
-    inner : Update
-        What moves the head.
 
     Source: Jain et al. 2018, "Parallelizing stochastic gradient descent for least squares
     regression" (tail averaging).
@@ -172,11 +142,6 @@ class TowardsStart(Update):
 
     The factor is that of James and Stein (1961), ``max(0, 1 - noise / change)``. The noise counts as if no
     later step damped it.
-
-    Parameters
-    ----------
-    inner : Update
-        What moves the head.
     """
 
     inner: Update

@@ -20,13 +20,6 @@ class L2LinfClip:
     ``min(1, c / |g|_2, (c / sqrt(s)) / |g|_inf)``, where ``|r x^T|_inf = |r|_inf |x|_inf``. This gives the
     two bounds of the element-wise rule at the cost of a norm.
 
-    Parameters
-    ----------
-    clipper : Clipper
-        The L2 rule.
-    split : int
-        ``s`` of at least 1: a row that reaches the bound moves at least ``s`` coordinates.
-
     *Guarantee*: a weighted gradient has an L2 norm of at most ``sensitivity(dtype)``, the sensitivity of the
     L2 rule times ``1 + 4 eps``. No entry exceeds ``sensitivity(dtype) / sqrt(split)``. The factor
     ``1 + 4 eps`` covers the rounding of the weight and its product with the residuals to the dtype of
