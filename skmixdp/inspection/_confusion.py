@@ -15,7 +15,6 @@ from ._style import OKABE_ITO, Z95, Display, legend_above, one_below_the_other
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.container import ErrorbarContainer
     from matplotlib.text import Text
 
 Floats = NDArray[np.float64]
@@ -136,19 +135,23 @@ class ConfusionDisplay(Display):
         shares, halves = shares_of(self.counts, self.noise_scale)
         others = np.where(np.eye(k, dtype=bool), -np.inf, shares)
         rival = np.where(np.isnan(others).any(axis=1), 0, others.argmax(axis=1))
-        each = np.arange(k)
-        self.recalls_ = self._bars(
-            shares[each, each], halves[each, each], places, "recall", marker="o", color=OKABE_ITO[0]
-        )
-        self.confusions_ = self._bars(
-            shares[each, rival],
-            halves[each, rival],
-            places,
-            "most often taken for",
-            marker="s",
-            color=OKABE_ITO[1],
-            markerfacecolor="white",
-        )
+        drawn = []
+        for place, (column, title) in enumerate(((np.arange(k), "recall"), (rival, "most often taken for"))):
+            share, half = shares[np.arange(k), column], halves[np.arange(k), column]
+            middle, ends = share.clip(0, 1), np.stack([share - half, share + half]).clip(0, 1)
+            drawn.append(
+                ax.errorbar(
+                    100 * middle,
+                    places,
+                    xerr=100 * np.abs(ends - middle) if self.noise_scale else None,
+                    label=title,
+                    capsize=3,
+                    fmt="os"[place],
+                    color=OKABE_ITO[place],
+                    markerfacecolor="white" if place else None,
+                )
+            )
+        self.recalls_, self.confusions_ = drawn
         self.labels_: list[Text] = []
         for i in np.flatnonzero(np.isfinite(shares[:, 0])):
             reach = 100 * min(1.0, shares[i, rival[i]] + halves[i, rival[i]])
@@ -163,21 +166,6 @@ class ConfusionDisplay(Display):
         ax.set_xlabel(f"Share of the class's rows (%{spread})")
         ax.grid(axis="both", color="0.92", linewidth=0.8)
         legend_above(ax, 2)
-
-    def _bars(
-        self, shares: Floats, halves: Floats, places: Any, label: str, **style: Any
-    ) -> ErrorbarContainer:
-        ends = np.stack([shares - halves, shares + halves]).clip(0, 1)
-        middle = shares.clip(0, 1)
-        return self.ax_.errorbar(
-            100 * middle,
-            places,
-            xerr=100 * np.abs(ends - middle) if self.noise_scale else None,
-            linestyle="none",
-            label=label,
-            capsize=3,
-            **style,
-        )
 
 
 def shares_of(counts: Floats, noise_scale: float) -> tuple[Floats, Floats]:
