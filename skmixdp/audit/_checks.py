@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._utils.validation import COUNT, check, whole_from
+from .._utils.validation import COUNT, check, check_table, whole_from
 
 Array = NDArray[Any]
 
@@ -42,22 +42,16 @@ def check_fits(n_fits: Any) -> None:
 
 def check_rows(X: object, y: object, X_name: str, y_name: str, least: int) -> AuditRows:
     """Copies of dense rows with one label or target each."""
-    try:
-        rows = np.array(X, dtype=np.float64)
-    except (TypeError, ValueError):  # replaces a message that would quote an entry
-        raise ValueError(f"{X_name} must be a dense table of numbers; pass an array.") from None
-    targets = np.array(y)
-    if rows.ndim != 2 or len(rows) < least:
-        raise ValueError(
-            f"{X_name} has shape {rows.shape} and must be a table of at least {least} row(s), (n_samples, "
-            "n_features)."
-        )
-    if targets.ndim == 0 or len(targets) != len(rows):
-        raise ValueError(
-            f"{y_name} has shape {targets.shape} and {X_name} {len(rows)} rows; pass one label or target "
-            "for each."
-        )
+    rows, targets = np.array(check_table(X, X_name, minimum=least, finite=False), np.float64), np.array(y)
+    check_length(targets, len(rows), y_name)
     return AuditRows(rows, targets)
+
+
+def check_length(targets: Array, n_rows: int, name: str) -> None:
+    """Refuse labels or targets that are not as many as their rows."""
+    if targets.ndim == 0 or len(targets) != n_rows:
+        length = "no length" if targets.ndim == 0 else f"{len(targets)} entries"
+        raise ValueError(f"{name} has {length} and its rows are {n_rows}; pass one label or target for each.")
 
 
 def check_canaries(canaries: object, known_rows: AuditRows) -> AuditRows:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._utils.models import classes_of, has_several_labels
 from .._utils.validation import PROBABILITY, check
+from ._checks import check_length
 
 FloatArray = NDArray[np.float64]
 
@@ -26,7 +27,7 @@ def losses_of(estimator: BaseEstimator, X: Any, y: object, name: str) -> FloatAr
     targets = np.asarray(y)
     if is_regressor(estimator):
         predicted = np.asarray(estimator.predict(X), dtype=np.float64)
-        _check_length(targets, len(predicted), name)
+        check_length(targets, len(predicted), name)
         errors = predicted.reshape(len(predicted), -1) - targets.reshape(len(predicted), -1)
         return np.asarray(np.sum(errors**2, axis=1))
     if not (hasattr(estimator, "predict_proba") and classes_of(estimator) is not None):
@@ -35,7 +36,7 @@ def losses_of(estimator: BaseEstimator, X: Any, y: object, name: str) -> FloatAr
             "predicts probabilities, or a regressor."
         )
     probabilities = np.asarray(estimator.predict_proba(X), dtype=np.float64)
-    _check_length(targets, len(probabilities), name)
+    check_length(targets, len(probabilities), name)
     if has_several_labels(estimator):
         likelihoods = np.where(targets == 1, probabilities, 1 - probabilities)
         return np.asarray(-np.log(np.maximum(likelihoods, _LEAST_PROBABILITY)).sum(axis=1))
@@ -45,12 +46,6 @@ def losses_of(estimator: BaseEstimator, X: Any, y: object, name: str) -> FloatAr
         raise ValueError(f"{name} has a label that is none of the estimator's classes_; drop such rows.")
     probability = probabilities[np.arange(len(columns)), columns]
     return np.asarray(-np.log(np.maximum(probability, _LEAST_PROBABILITY)))
-
-
-def _check_length(targets: NDArray[Any], n_rows: int, name: str) -> None:
-    if targets.ndim == 0 or len(targets) != n_rows:
-        length = "no length" if targets.ndim == 0 else f"{len(targets)} entries"
-        raise ValueError(f"{name} has {length} and its rows are {n_rows}; pass one label or target for each.")
 
 
 _END = 1e-12

@@ -300,9 +300,9 @@ BAD = {
         r"released nothing through",
     ),
     "not a head": ({"factory": LogisticRegression}, ValueError, r"needs an estimator that trains one linear"),
-    "flat rows": ({"X": np.zeros(100)}, ValueError, r"X has shape \(100,\) and must be a table"),
-    "text rows": ({"X": [["private"]] * 100}, ValueError, r"X must be a dense table of numbers"),
-    "labels": ({"y": np.zeros(99)}, ValueError, r"y has shape \(99,\) and X 100 rows"),
+    "flat rows": ({"X": np.zeros(100)}, ValueError, r"X has shape \(100,\), not \(n_samples, n_features\)"),
+    "text rows": ({"X": [["private"]] * 100}, ValueError, r"X holds text; encode it as numbers"),
+    "labels": ({"y": np.zeros(99)}, ValueError, r"y has 99 entries and its rows are 100"),
     "canaries": ({"canaries": np.zeros((5, 8))}, TypeError, r"canaries must be None or a tuple \(X, y\)"),
     "wide": ({"canaries": (np.zeros((5, 9)), np.zeros(5))}, ValueError, r"canaries have 9 features"),
     "counted twice": (
