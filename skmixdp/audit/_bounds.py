@@ -133,12 +133,7 @@ def one_run_mu(n_canaries: int, n_guesses: int, n_correct: int, level: float) ->
     def rejected(mu: float) -> bool:
         return _excluded(n_canaries, n_guesses, n_correct, mu, level)
 
-    if not rejected(0.0):
-        return 0.0
-    high = 1.0
-    while high < _LARGEST_MU and rejected(high):
-        high *= 2
-    return _last_true(rejected, 0.0, high)
+    return _last_true(rejected, 0.0, _LARGEST_MU) if rejected(0.0) else 0.0
 
 
 def _excluded(m: int, r: int, v: int, mu: float, level: float) -> bool:

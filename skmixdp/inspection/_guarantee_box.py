@@ -1,26 +1,14 @@
-"""What notebooks show for an estimator: its guarantee, in a box and in diagrams, and links to pages."""
+"""What notebooks show for an estimator: its guarantee, in a box and in diagrams."""
 
 from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
 
 from .._utils.documents import Section, as_html, html
 from .._utils.models import last_step, record_of, report_of
-from ..privacy import notebook
 from ..privacy.report import RELATION_WORDS, first_line
 
-#: Pages that the box names: the title or its first words, and the file without its ending.
-_PAGES = (
-    ("What is guaranteed", "guarantee"),
-    ("What leaks", "what_leaks"),
-    ("Budgets across projects", "ledger"),
-)
-
 _BOX = """<div style='border: 1px solid currentColor; border-radius: 4px; padding: 0.5em 0.8em; \
-margin-top: 0.5em; display: inline-block; max-width: 60em'>{{ body | safe }}<p>Read on: \
-{% if base is none %}in the user guide, {% endif %}{% for title, page in pages %}\
-{% if base is none %}<i>{{ title }}</i>{% else %}\
-<a href='{{ base }}{{ page }}.html' target='_blank' rel='noreferrer'>{{ title }}</a>\
-{% endif %}{% if not loop.last %}, {% endif %}{% endfor %}</p></div>"""
+margin-top: 0.5em; display: inline-block; max-width: 60em'>{{ body | safe }}</div>"""
 
 _HOLDS_A_RECORD = (
     "It holds the privacy loss of each private row, which is itself private: del estimator.per_instance_ "
@@ -40,7 +28,7 @@ def _box(estimator: BaseEstimator) -> str:
     if record_of(estimator) is not None:
         sections.append(Section(notes=[_HOLDS_A_RECORD]))
     body = as_html("" if report is None else report.no_guarantee, sections)
-    return html(_BOX, body=body, base=notebook.documentation(), pages=_PAGES)
+    return html(_BOX, body=body)
 
 
 def _promise(estimator: BaseEstimator) -> list[str]:

@@ -102,11 +102,10 @@ def test_the_html_of_scikit_learn_is_kept_and_can_be_turned_off():
         assert not hasattr(MixedDPLogisticRegression(), "_repr_html_")
 
 
-def test_without_an_address_the_pages_are_named_by_their_titles(monkeypatch):
+def test_without_an_address_no_page_is_named(monkeypatch):
     """A wheel has no docs folder, so no file of it is named."""
     monkeypatch.setattr(notebook, "documentation", lambda: None)
     text = text_of(MixedDPLogisticRegression())
-    assert "Read on: in the user guide, What is guaranteed , What leaks , Budgets across projects" in text
     assert "docs/" not in text and ".md" not in text
     assert MixedDPLogisticRegression()._get_doc_link() == ""
 
@@ -114,8 +113,6 @@ def test_without_an_address_the_pages_are_named_by_their_titles(monkeypatch):
 def test_links_lead_to_pages_and_to_the_interface(monkeypatch):
     monkeypatch.setattr(notebook, "documentation", lambda: "https://example.org/")
     html = MixedDPLogisticRegression()._repr_html_()
-    for page in re.findall(r"href='https://example.org/(\w+)\.html'", html):
-        assert (ROOT / "docs" / f"{page}.md").exists()
     assert 'href="https://example.org/api/skmixdp.MixedDPLogisticRegression.html"' in html
     assert NoisyScaler()._get_doc_link() == "https://example.org/api/skmixdp.preprocessing.NoisyScaler.html"
 
