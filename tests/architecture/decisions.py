@@ -179,7 +179,7 @@ ALLOWED = {
     "additive/_estimators.py::AdditiveHead._prepared": (2, "public"),
     "additive/_estimators.py::AdditiveHead._told": (1, "public"),
     "additive/_estimators.py::AdditiveHead._numbers": (1, "public"),
-    "additive/_effects.py::SeenHead._shrunk": (1, "released"),
+    "additive/_effects.py::SeenHead._shrunk": (2, "released"),
     "additive/_effects.py::Effects._usual": (3, "released"),
     "additive/_effects.py::Effects.errors": (2, "released"),
     "additive/_effects.py::Effects.knots": (1, "released"),
