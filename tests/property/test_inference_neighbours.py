@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPPoissonRegressor, Typical
+from skmixdp import AdditiveDPPoissonRegressor, MixedDPPoissonRegressor, Typical
 from skmixdp.exceptions import NotPrivateWarning, PrivacyLeakWarning
 from skmixdp.inference import private_inference
 from skmixdp.privacy import mu_of_budget
@@ -72,6 +72,7 @@ KINDS += [
 ]
 
 #: Rates are predicted, with other releases.
+RATES = {"rates": MixedDPPoissonRegressor, "curves": AdditiveDPPoissonRegressor}
 KINDS += [
     ("rates", {}, C),
     ("rates", {"exposure": E, "sample_weight": W, "max_sample_weight": 2.0}, C),
@@ -79,6 +80,9 @@ KINDS += [
     ("rates", {"exposure": E, "neighboring": "replace_one"}, C),
     ("rates", {"exposure": E, "noise": "discrete"}, C),
 ]
+
+#: Curves of rates have knots of noisy histograms, and another length of rows.
+KINDS += [("curves", {"exposure": E}, C), ("curves", {"exposure": E, "sample_weight": W}, C)]
 
 #: Exposures of the odd rows.
 ODD_EXPOSURES = [1e300, 5e-324, 1e-300, 1.0, 2.0**64, 1e-3, 1e3]
@@ -94,10 +98,10 @@ def epsilon_for(family):
 def path(rows, labels, family, options):
     def run(calls):
         epsilon = epsilon_for(family)
-        if family == "rates":
+        if family in RATES:
             names = ("max_sample_weight", "neighboring", "noise")
             of_model = {name: value for name, value in options.items() if name in names}
-            model = MixedDPPoissonRegressor(epsilon=epsilon, delta=1e-3, **of_model)
+            model = RATES[family](epsilon=epsilon, delta=1e-3, **of_model)
             of_fit = {name: value for name, value in options.items() if name not in names}
             return model.fit(rows, labels, **of_fit)
         return private_inference(rows, labels, family=family, epsilon=epsilon, delta=1e-3, **options)
@@ -111,7 +115,7 @@ def with_odd_row(kind, number):
     row, label, target = ODD[number]
     rows, labels = X.copy(), labels.astype(float) if labels is C else labels.copy()
     count = min(abs(target), 1e300)
-    odd = {"logistic": label, "gaussian": target, "poisson": count, "rates": count}
+    odd = {"logistic": label, "gaussian": target, "poisson": count} | dict.fromkeys(RATES, count)
     rows[0], labels[0] = row, odd[family]
     if "exposure" in options:
         options = {**options, "exposure": np.r_[ODD_EXPOSURES[number], E[1:]]}
@@ -155,7 +159,7 @@ def test_entirely_other_rows_show_nothing_else(monkeypatch, kind, rows):
 
 
 @pytest.mark.parametrize("neighbour", range(len(ODD)))
-@pytest.mark.parametrize("family", ["logistic", "gaussian", "poisson", "rates"])
+@pytest.mark.parametrize("family", ["logistic", "gaussian", "poisson", *RATES])
 @pytest.mark.parametrize("public", [False, True])
 def test_persons(monkeypatch, family, neighbour, public):
     """A person of one row gets 40 rows more, or other rows."""
