@@ -364,8 +364,6 @@ class ArrowFile(TableFile):
                 column = table.column(name)
                 if length:
                     rows[:, first : first + length] = self._lists(column, name, length)
-                elif column.null_count:
-                    raise FileError(f"{self.where} has an empty value; drop the row or fill it.")
                 else:
                     with reading(self.where):
                         rows[:, first] = column.to_numpy()

@@ -45,6 +45,21 @@ SOURCES["unreadable Dask"] = unreadable
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["float64", "float32", "int64", "bool"])
+def test_an_empty_cell_of_a_file_is_a_missing_value(tmp_path, kind):
+    pa, cells = pytest.importorskip("pyarrow"), (np.arange(N) % 5).astype(kind)
+    gaps = np.arange(N) % 7 == 0
+    file = pa.table({"a": pa.array(cells, mask=gaps), "b": X[:, 1]})
+    pytest.importorskip("pyarrow.parquet").write_table(file, tmp_path / "rows.parquet", row_group_size=90)
+    rows = np.column_stack([np.where(gaps, np.nan, cells), X[:, 1]])
+    fits = [
+        AdditiveDPClassifier(epsilon=50.0, classes=[0, 1], random_state=0).fit(each, Y).coef_
+        for each in (open_rows(tmp_path / "rows.parquet"), rows)
+    ]
+    np.testing.assert_allclose(*fits, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("held", SOURCES)
 @pytest.mark.parametrize("odd", ODD)
 def test_no_row_is_refused_after_a_release(tmp_path, monkeypatch, odd, held):
