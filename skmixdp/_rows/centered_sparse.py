@@ -86,8 +86,9 @@ def centered_sparse_rows(X: "sp.csr_array[Any]", row_map: RowMap) -> CenteredSpa
     squares = inside + np.maximum(whole - covered, 0) + slack
     sizes = np.sqrt(uncentred) + np.sqrt(whole)
 
+    scaled = sp.csr_array((values / units, X.indices, X.indptr), shape=X.shape)
+
     def along(directions: FloatArray) -> FloatArray:
-        scaled = sp.csr_array((values / units, X.indices, X.indptr), shape=X.shape)
         products = np.asarray(scaled @ directions)
         if largest_mean:
             products -= np.outer(largest_mean / unit, (mean / largest_mean) @ directions)
@@ -116,7 +117,7 @@ def mapped_lengths(
         lengths = unit * np.sqrt(squares) * _SLACK
     else:
         off = 3 * whitening.rounding + 2 * whitening.skew
-        cut = along(whitening.as_columns) ** 2 @ (whitening.rest**2 - whitening.factors**2)
+        cut = sum(along(columns) ** 2 @ shorter for columns, shorter in whitening.in_parts)
         left = np.maximum(whitening.rest**2 * squares - cut, 0)
         lengths = unit * (np.sqrt(left + 4 * off * sizes**2) + off * sizes) * _SLACK
         n_features = whitening.directions.shape[1]

@@ -59,6 +59,9 @@ _ROWS_PER_FEATURE = 0.75
 #: rounding.
 _LEAST_FACTOR = 1 / 16
 
+#: Directions with which sparse rows are measured at a time: caches do not hold 20,000 columns of more.
+_IN_CACHE = 32
+
 #: Directions whose shares of a row bound the length of the whitened row, and from how many on it is bounded.
 _FEW_DIRECTIONS, _MANY_DIRECTIONS = 5, 48
 
@@ -271,9 +274,14 @@ class Whitening:
         return cls(directions.T, np.ones(n_kept), 0.0)
 
     @cached_property
-    def as_columns(self) -> FloatArray:
-        """The directions as columns (n_features, r), which sparse rows multiply without a copy."""
-        return np.ascontiguousarray(self.directions.T)
+    def in_parts(self) -> list[tuple[FloatArray, FloatArray]]:
+        """Some directions at a time, as columns (n_features, r), and by how much they shorten squares (r,).
+
+        Caches hold so few of them, and sparse rows multiply them without a copy.
+        """
+        shorter = self.rest**2 - self.factors**2
+        parts = [slice(start, start + _IN_CACHE) for start in range(0, len(shorter), _IN_CACHE)]
+        return [(np.ascontiguousarray(self.directions[part].T), shorter[part]) for part in parts]
 
     @cached_property
     def factorised(self) -> tuple[FloatArray, ...]:

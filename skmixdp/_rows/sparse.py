@@ -32,7 +32,7 @@ _ENTRIES_PER_ROW = 128
 #: Most rows of a block because of the number of features.
 _MOST_ROWS = 2**14
 
-#: Most entries of arrays for measuring whitened rows: products with directions, or dense rows.
+#: Most entries of dense rows, of which entries are measured after a whitening.
 _MEASURED_ENTRIES = 2**20
 
 #: Rows for which the outputs of a head are computed together.
@@ -72,9 +72,7 @@ class SparseRows(BlockRows):
         longer = 4 / SHORTEST_DIFFERENCE
         later = () if self.whitening is None else (self.whitening.sum_rounding / SHORTEST_DIFFERENCE,)
         self.arithmetic = Arithmetic(np.float64, 0, block_rows, stretch=longer, later=later)
-        n_directions = 1 if row_map.whitening is None else len(row_map.whitening.factors)
-        measured_rows = min(block_rows, max(_MEASURED_ENTRIES // n_directions, 512))
-        parts = [measure(part_of(X, rows), row_map) for rows in row_slices(self.n_rows, measured_rows)]
+        parts = [measure(part_of(X, rows), row_map) for rows in row_slices(self.n_rows, block_rows)]
         self._factors = np.concatenate([part.factors for part in parts])
         norms = np.concatenate([part.norms for part in parts])
         check_lengths(norms, self._dtype)

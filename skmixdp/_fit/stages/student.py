@@ -122,6 +122,6 @@ class Student(Stage):
         rows, labelled = (row_map(each, np.float64) for each in (fit.public.unlabeled, fit.public.X))
         of_classes = np.eye(fit.data.loss.n_outputs)[fit.public.y]
         whitening = row_map.whitening
-        span = whitening.as_columns if whitening is not None and whitening.rest == 0 else None
+        span = whitening.directions.T if whitening is not None and whitening.rest == 0 else None
         W = with_student(fit.head.W, rows, labelled, of_classes, span)
         return fit.spent(self, price, head=replace(fit.head, W=W))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor
+from skmixdp.datasets import open_rows
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 from tests.unit.rows.conftest import HELD
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import parquet, scale
+from benchmarks import parquet
+from benchmarks.scale import Figures
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.privacy import NoiseSource
 from tests.conftest import Silent
@@ -115,6 +116,6 @@ def test_steps_over_parquet_rows_are_measured(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
     monkeypatch.setattr(parquet, "_GROUP", 400)
     monkeypatch.setattr(parquet, "_FILE", 1000)
-    parquet.measure(tmp_path, 3000, repeat=2, passes=1, figures=(figures := scale.Figures()))
+    parquet.measure(tmp_path, 3000, repeat=2, passes=1, figures=(figures := Figures()))
     assert "3,000 x 20, 3" in figures.text and "2 of 0.0 GiB together, each listed 2 times" in figures.text
     assert not list(tmp_path.iterdir())
