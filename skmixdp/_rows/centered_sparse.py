@@ -85,7 +85,6 @@ def centered_sparse_rows(X: "sp.csr_array[Any]", row_map: RowMap) -> CenteredSpa
     slack = dot_error(n_features + 16, np.dtype(np.float64)) * (inside + 2 * whole)
     squares = inside + np.maximum(whole - covered, 0) + slack
     sizes = np.sqrt(uncentred) + np.sqrt(whole)
-
     scaled = sp.csr_array((values / units, X.indices, X.indptr), shape=X.shape)
 
     def along(directions: FloatArray) -> FloatArray:

@@ -150,16 +150,18 @@ class Places:
         """The places of each part of a pass."""
         return row_slices(len(self.row), self.part_rows)
 
-    def by_size(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    @cached_property
+    def by_size(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Persons (p,) with two rows or more, grouped by size, and the places (p, m) of their rows."""
         # Sizes are rounded up to m, for fewer groups. Up to a fifth of the m places then hold no row.
         unit = 2 ** np.maximum(np.frexp(self.sizes)[1] - 3, 0)
-        widths = np.where(self.sizes > 1, -(-self.sizes // unit) * unit, 0)
+        widths, groups = np.where(self.sizes > 1, -(-self.sizes // unit) * unit, 0), []
         for m in np.unique(widths[widths > 0]).tolist():
             persons = np.flatnonzero(widths == m)
-            number = np.arange(m)
+            inside = (number := np.arange(m)) < self.sizes[persons, np.newaxis]
             places = self.place.take(self.first[persons, np.newaxis] + number, mode="clip")
-            yield persons, np.where(number < self.sizes[persons, np.newaxis], places, len(self.row))
+            groups.append((persons, np.where(inside, places, len(self.row))))
+        return groups
 
     def mean(self, values: FloatArray) -> FloatArray:
         """Means (n_persons, ...) of values (n_places, ...) over the rows of each person, in their order."""
@@ -310,10 +312,6 @@ class PersonRows(PrivateRows):
         return total, statistics.value
 
     @cached_property
-    def _by_size(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        return list(self._places.by_size())
-
-    @cached_property
     def _by_person(self) -> FloatArray:
         """The rows of each person together, which compiled loops read faster."""
         return np.asarray(self._X[self._places.place])
@@ -396,7 +394,7 @@ class PersonRows(PrivateRows):
         k, d_in = C.shape[1], self._X.shape[1]
         lengths = of_rows.copy()
         error = np.zeros(self.n_rows)
-        for index, (persons, places) in enumerate(self._by_size):
+        for index, (persons, places) in enumerate(self._places.by_size):
             m = places.shape[1]
             # Products are kept if they need at most about the memory of the rows.
             by_products = 2 * m <= d_in
@@ -434,7 +432,7 @@ class PersonRows(PrivateRows):
     def _gram(self, index: int) -> FloatArray:
         """Products (p, m, m) of the rows of each person of one size, in double precision."""
         if index not in self._grams:
-            places = self._by_size[index][1]
+            places = self._places.by_size[index][1]
             m, d_in = places.shape[1], self._X.shape[1]
             products = np.empty((len(places), m, m))
             for some in row_slices(len(places), max(_PART_ENTRIES // (m * d_in), 1)):

@@ -32,9 +32,6 @@ _ENTRIES_PER_ROW = 128
 #: Most rows of a block because of the number of features.
 _MOST_ROWS = 2**14
 
-#: Most entries of dense rows, of which entries are measured after a whitening.
-_MEASURED_ENTRIES = 2**20
-
 #: Rows for which the outputs of a head are computed together.
 _BLOCK_ROWS = 8192
 
@@ -85,7 +82,7 @@ class SparseRows(BlockRows):
 
     def _whitened_max_abs(self) -> FloatArray:
         """Bounds on entries of whitened rows; only entrywise clips need them."""
-        few = max(_MEASURED_ENTRIES // self._X.shape[1], 1)
+        few = max(_BLOCK_ENTRIES // self._X.shape[1], 1)
         parts = row_slices(self.n_rows, few)
         bounds = [whitened_entries(part_of(self._X, part), self._factors[part], self._map) for part in parts]
         return np.asarray(np.minimum(np.concatenate(bounds), self._all.norms))
