@@ -275,7 +275,7 @@ class Whitening:
 
     @cached_property
     def in_parts(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Some directions at a time, as columns (n_features, r), and by how much they shorten squares (r,)."""
+        """Some directions at a time, as columns (n_features, r), and what they take off squares (r,)."""
         shorter = self.rest**2 - self.factors**2
         parts = [slice(start, start + _IN_CACHE) for start in range(0, len(shorter), _IN_CACHE)]
         return [(np.ascontiguousarray(self.directions[part].T), shorter[part]) for part in parts]
