@@ -12,7 +12,7 @@ from skmixdp import (
 )
 from skmixdp.algorithms import PAZO, DPZero
 
-from ..problems import PUBLIC, ZEROS, Problem
+from ..problems import PUBLIC, Problem
 from .contract import Score
 
 #: Range of targets in units of their standard deviation, which nobody knows without public rows.
@@ -67,9 +67,9 @@ def declared_targets(problem: Problem) -> dict[str, float]:
 
 
 def start(problem: Problem) -> dict[str, Any]:
-    """The classifier's ``init``, where it is not the default; without public rows zero, and the classes."""
+    """The classifier's ``init``, where it is not the default; without public rows the classes."""
     if not len(problem.X_pub):
-        return {"init": ZEROS, "classes": problem.classes}
+        return {"classes": problem.classes}
     return {} if isinstance(problem.init, str) and problem.init == PUBLIC else {"init": problem.init}
 
 
