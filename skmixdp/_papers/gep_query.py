@@ -42,17 +42,8 @@ class GepQuery:
     each part is ``sqrt(2) noise_multiplier`` times its own sensitivity. Without public gradients, there is
     only the residual, which uses the whole step.
 
-    Parameters
-    ----------
-    n_components : int or None
-        Largest number of directions; None takes the span of all public gradients.
-    clipper, residual_clipper : Clipper
-        Bound each row's coordinates and each row's residual.
-    sum_to_zero : bool
-        Whether to remove the released sum's component outside the subspace of softmax gradients.
-    longest_gradient : float, default=inf
-        Length that gradients are expected not to exceed. The guarantee does not rely on it. If it is finite,
-        less rounding has to be added to the sensitivity, and a step takes less time.
+    Gradients are expected not to exceed ``longest_gradient``. The guarantee does not rely on it. If it is
+    finite, less rounding has to be added to the sensitivity, and a step takes less time.
 
     *Guarantee*: one row moves the sum of coordinates by at most the sensitivity of the first clip. It moves
     the sum of residuals by at most the sensitivity of the second clip. Both include rounding: coordinates

@@ -121,21 +121,8 @@ def _divergences(event: SelectionEvent, orders: FloatArray, neighboring: Neighbo
 class SearchTerms:
     """Settings that determine the privacy loss of a search, except its budget and number of trials.
 
-    Parameters
-    ----------
-    delta : float
-        The delta at which the epsilons of the search and its fits are stated.
-    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
-        Which data sets count as neighbours.
-    noise : {"float", "discrete"}, default="float"
-        Continuous or discrete Gaussian noise.
-    score_share : float, default=0.0
-        Fraction of a trial's ``mu**2`` that the noisy count uses; 0 if scores cost no budget.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range.
+    ``score_share`` is the fraction of a trial's ``mu**2`` that the noisy count uses; 0 if scores cost no
+    budget. A setting outside its range is a ValueError.
     """
 
     delta: float
