@@ -9,6 +9,7 @@ import numpy as np
 from .._utils.documents import Section, sentence
 from .._utils.models import classes_of
 from ..model_selection import GroupedEvaluation, private_evaluation
+from ..model_selection._evaluation.groups import name_of
 from .arguments import Parser, flag_of, passed
 from .files import add_text_to, text_form
 from .fit import inputs_of
@@ -72,7 +73,7 @@ def run(args: argparse.Namespace) -> None:
         **own,
     )
     grouped = isinstance(measured, GroupedEvaluation)
-    parts = {str(group): measured[group] for group in measured} if grouped else {"": measured}
+    parts = {name_of(group): measured[group] for group in measured} if grouped else {"": measured}
     metrics: dict[str, Any] = {}
     sections = [Section("Metrics", paragraphs=[sentence(measured._terms)])]
     for group, evaluation in parts.items():
@@ -81,7 +82,7 @@ def run(args: argparse.Namespace) -> None:
         sections.append(Section(group, [*own.items()], level=3))
     facts = {"metrics": metrics if grouped else metrics[""], "privacy": measured.privacy.to_dict()}
     if grouped:
-        facts["unknown"] = [str(group) for group in measured.unknown]
+        facts["unknown"] = [name_of(group) for group in measured.unknown]
     hand_out(args, measured, measured.privacy, facts, "Private evaluation", sections)
 
 
