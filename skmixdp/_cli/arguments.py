@@ -72,22 +72,11 @@ class Parser(argparse.ArgumentParser):
             2, f"{self.prog.removeprefix('python -m ')}: {one_line(message)}; see {self.prog} --help.\n"
         )
 
-    def format_usage(self) -> str:
-        return f"usage: {self._called()}\n"
-
-    def format_help(self) -> str:
-        """The help, which begins with what the command needs."""
-        if self.usage is None and self._subparsers is None:
-            self.usage = self._called()
-        return super().format_help()
-
-    def _called(self) -> str:
-        """The command with what it needs."""
-        words = [self.prog, "[FLAGS]"]
-        for action in self._actions:
-            if action.required:
-                words += [*action.option_strings[:1], str(action.metavar)]
-        return " ".join(words)
+    def shorten_usage(self) -> None:
+        """Begin the help with the command and what it needs."""
+        needed = [action for action in self._actions if action.required]
+        words = [" ".join([*action.option_strings[:1], str(action.metavar)]) for action in needed]
+        self.usage = " ".join([self.prog, "[FLAGS]", *words])
 
     def add(
         self, title: str, texts: Mapping[str, str], required: Sequence[str] = (), about: str | None = None

@@ -16,7 +16,7 @@ from .fit import inputs_of
 from .labels import as_classes
 from .messages import TRUST, InputError
 from .model_files import load_model, unpacked
-from .outputs import add_report_to, check_report, hand_out
+from .outputs import add_report_to, check_outputs, hand_out
 from .predict import read_like_training
 from .rows import ROW_FLAGS, FileRows
 from .terms import add_terms_to, charged_data_set, check_ledger
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> None:
     """Check everything, charge the ledger, evaluate, write and print."""
     check_ledger(args)
     by = _groups(args)
-    check_report(args, [args.model, *inputs_of(args)])
+    check_outputs({"--report": args.report}, [args.model, *inputs_of(args)], force=args.force)
     model, rows = _read(args)
     own = passed(args, private_evaluation)
     measured = private_evaluation(

@@ -9,7 +9,7 @@ from .columns import SCALE_FLAG, read_scales
 from .fit import NAMED_FLAGS, add_rows_to, inputs_of, read_both, with_classes
 from .labels import read_pairs
 from .messages import EXIT_CODES, InputError
-from .outputs import add_report_to, check_report, hand_out
+from .outputs import add_report_to, check_outputs, hand_out
 from .terms import add_terms_to, charged_data_set, check_ledger
 
 SUMMARY = "estimate regression coefficients of private rows, with intervals"
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
         own["target_scale"] = ((low + high) / 2, (high - low) / 4)
     if args.reference is not None:
         own["reference"] = dict(read_pairs(args.reference, "--reference", "city=Ulm,sex=f"))
-    check_report(args, inputs_of(args))
+    check_outputs({"--report": args.report}, inputs_of(args), force=args.force)
     if args.scale is not None:
         own["scale"] = read_scales(args.scale)
     private, public, columns = read_both(args, targets=targets)

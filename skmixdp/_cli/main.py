@@ -34,6 +34,7 @@ def build_parser() -> Parser:
         command_parser = commands.add_parser(name, help=command.SUMMARY, description=command.DESCRIPTION)
         command_parser.set_defaults(run=command.run, parser=command_parser)
         command.add_to(command_parser)
+        command_parser.shorten_usage()
     return parser
 
 

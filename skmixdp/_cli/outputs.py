@@ -67,11 +67,6 @@ def add_report_to(parser: Parser, what: str) -> None:
     parser.set_defaults(needs=[("quiet", "report")])
 
 
-def check_report(args: argparse.Namespace, inputs: Sequence[Path | None]) -> None:
-    """Refuse a report that cannot be written."""
-    check_outputs({"--report": args.report}, inputs, force=args.force)
-
-
 def hand_out(
     args: argparse.Namespace,
     result: object,
