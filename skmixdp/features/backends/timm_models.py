@@ -11,12 +11,36 @@ from timm.data import create_transform, resolve_model_data_config
 from timm.models import load_state_dict
 from torch import Tensor, nn
 
-from ..._utils.validation import suggestion
+from ..._utils.validation import COUNT, Kind, Number, check, suggestion
 from .hub import loading
 from .images import ImagePreparation
 from .weights import check_row_wise, file_hash, weights_hash
 
 _POOLINGS = ("avg", "max")
+_LAYER = Number("a whole number", whole=True)
+
+
+def _listed(value: Any) -> list[Any]:
+    return [*value] if isinstance(value, (list, tuple)) else [value]
+
+
+def _are_layers(value: object) -> bool:
+    numbers = [layer for layer in _listed(value) if layer != "head"]
+    return bool(numbers) and all(map(_LAYER.admits, numbers))
+
+
+#: What parameters may be besides None: one of these, or a list.
+_ALLOWED = {
+    "layers": Kind("whole numbers, with 'head' among them if wanted", _are_layers),
+    "pooling": Kind(
+        f"one or several of {' and '.join(_POOLINGS)}",
+        lambda value: bool(value) and all(name in _POOLINGS for name in _listed(value)),
+    ),
+    "image_size": Kind(
+        "a positive whole number or a list of two",
+        lambda value: len(_listed(value)) in (1, 2) and all(map(COUNT.admits, _listed(value))),
+    ),
+}
 
 
 def load(
@@ -29,8 +53,11 @@ def load(
     preprocessing: Mapping[str, Any] | None,
 ) -> "TimmEncoder":
     """The encoder that these parameters of ``TimmFeatures`` describe."""
-    chosen_layers, chosen_poolings = _checked_layers(layers), _checked_poolings(pooling)
-    size = _checked_size(image_size)
+    parameters = {"layers": layers, "pooling": pooling, "image_size": image_size}
+    for name, value in parameters.items():
+        check(name, value, _ALLOWED[name], None)
+    chosen = {name: None if value is None else _listed(value) for name, value in parameters.items()}
+    size = None if image_size is None else tuple((2 * _listed(image_size))[:2])
     module, origin = _create(model_name, pretrained, model_args or {})
     check_row_wise(module, model_name)
     resize: Any = getattr(module, "set_input_size", None)
@@ -55,7 +82,7 @@ def load(
         ) from error
     preparation = ImagePreparation(transform, channels)
     return TimmEncoder(
-        module, preparation, model_name, origin, config["input_size"], chosen_layers, chosen_poolings
+        module, preparation, model_name, origin, config["input_size"], chosen["layers"], chosen["pooling"]
     )
 
 
@@ -172,39 +199,3 @@ def _load_checkpoint(module: nn.Module, path: Path, model_name: str) -> None:
         module.load_state_dict(
             {key: value for key, value in state.items() if key in names or not key.startswith(classifier)}
         )
-
-
-def _checked_size(size: object) -> tuple[int, int] | None:
-    sides = (size, size) if isinstance(size, int) else size
-    if sides is None:
-        return None
-    if (
-        isinstance(sides, (tuple, list))
-        and len(sides) == 2
-        and all(isinstance(s, int) and s > 0 for s in sides)
-    ):
-        return int(sides[0]), int(sides[1])
-    raise ValueError(f"image_size={size!r} must be a positive whole number, two of them, or None.")
-
-
-def _checked_layers(layers: Any) -> list[Any] | None:
-    if layers is None:
-        return None
-    chosen = [layers] if isinstance(layers, (int, str)) else list(layers)
-    good = all(
-        layer == "head" or (isinstance(layer, int) and not isinstance(layer, bool)) for layer in chosen
-    )
-    if not (good and any(layer != "head" for layer in chosen)):
-        raise ValueError(
-            f"layers={layers!r} must be whole numbers, with 'head' among them if wanted, or None."
-        )
-    return chosen
-
-
-def _checked_poolings(pooling: Any) -> list[str] | None:
-    if pooling is None:
-        return None
-    chosen = [pooling] if isinstance(pooling, str) else list(pooling)
-    if not chosen or any(name not in _POOLINGS for name in chosen):
-        raise ValueError(f"pooling={pooling!r} must be one or several of {', '.join(_POOLINGS)}, or None.")
-    return chosen

@@ -231,7 +231,7 @@ class TestLayers:
             ({"layers": "head"}, "layers='head' must be whole numbers, with 'head' among them"),
             ({"layers": [1.5]}, r"layers=\[1.5\] must be whole numbers"),
             ({"layers": []}, r"layers=\[\] must be whole numbers"),
-            ({"pooling": "median"}, "pooling='median' must be one or several of avg, max, or None"),
+            ({"pooling": "median"}, "pooling='median' must be one or several of avg and max or None"),
             ({"model_args": {"global_pool": ""}}, r"gives outputs of shape \(1, 96, 1, 1\) and not rows"),
         ],
     )
@@ -260,7 +260,11 @@ class TestLayers:
         ),
         ({"pretrained": 3}, TypeError, "pretrained=3 must be True, False or the path of a checkpoint"),
         ({"pretrained": "none.safetensors"}, ValueError, "pretrained='none.safetensors' is not a file"),
-        ({"image_size": 0}, ValueError, "image_size=0 must be a positive whole number, two of them, or None"),
+        (
+            {"image_size": 0},
+            ValueError,
+            "image_size=0 must be a positive whole number or a list of two or None",
+        ),
         ({"image_size": (3, 4, 5)}, ValueError, r"image_size=\(3, 4, 5\) must be"),
         ({"model_args": {"wings": 2}}, ValueError, r"cannot be made \(.*wings.*check model_args"),
         (
