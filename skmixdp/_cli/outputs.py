@@ -6,11 +6,12 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import combinations
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from .._utils.documents import Section, as_page
-from .._utils.files import refuse_special, target_of, written_whole
+from .._utils.files import target_of, written_whole
 from ..privacy import PrivacyReport
 from ..privacy.report import attack_section
 from .arguments import Parser
@@ -28,16 +29,12 @@ def check_outputs(wanted: Mapping[str, Path | None], inputs: Sequence[Path | Non
         if not folder.is_dir():
             raise InputError(f"{flag} {path}: the folder {folder} does not exist; create it first.")
         try:
-            path.lstat()
-        except FileNotFoundError:
-            pass
+            target = target_of(path)
+            folder = target.parent if path.is_symlink() else folder
         except OSError as error:
             raise InputError(
                 f"{flag} {path} cannot be used ({error.strerror}); choose another name."
             ) from error
-        try:
-            folder = target_of(path).parent if path.is_symlink() else folder
-            refuse_special(path)
         except ValueError as error:
             raise InputError(f"{flag} {error}") from None
         if not os.access(folder, os.W_OK | os.X_OK):
@@ -46,11 +43,9 @@ def check_outputs(wanted: Mapping[str, Path | None], inputs: Sequence[Path | Non
             raise InputError(f"{flag} {path} is also an input file; choose another name.")
         if path.exists() and not force:
             raise InputError(f"{flag} {path} exists; choose another name, or pass --force to replace it.")
-    flags, paths = list(outputs), list(outputs.values())
-    for i, path in enumerate(paths):
-        for j in range(i):
-            if _same(path, paths[j]):
-                raise InputError(f"{flags[j]} and {flags[i]} are both {path}; choose two names.")
+    for (flag, path), (second, same) in combinations(outputs.items(), 2):
+        if _same(path, same):
+            raise InputError(f"{flag} and {second} are both {same}; choose two names.")
     report = outputs.get("--report")
     if report is not None and report.suffix.lower() not in (".json", ".html"):
         raise InputError(f"--report {report} must end in .json or .html, which is its form.")
