@@ -133,7 +133,7 @@ def as_items(X: Any, kind: ItemKind) -> Items:
             raise ValueError(f"X holds {entries_of(X.dtype)} of shape {X.shape}; pass {wanted}.")
         X = X.tolist()
     if isinstance(X, (list, tuple)):
-        return _checked_texts(X) if kind == "text" else _checked_images(X)
+        return _checked_texts(X) if kind == "text" else ImageList(X)
     if kind == "image" and hasattr(X, "__getitem__") and hasattr(X, "__len__"):
         return DatasetItems(X)
     raise TypeError(
@@ -158,16 +158,6 @@ def _checked_pixels(X: NDArray[Any]) -> NDArray[np.uint8]:
 
 def _is_tensor(element: object) -> TypeGuard[Any]:
     return hasattr(element, "detach")
-
-
-def _checked_images(X: Sequence[Any]) -> Items:
-    for index, element in enumerate(X):
-        is_item = isinstance(element, (str, os.PathLike, np.ndarray)) or _is_image(element)
-        if not (is_item or _is_tensor(element)):
-            raise TypeError(
-                f"X[{index}] is a {type(element).__name__}; pass paths, PIL images or uint8 arrays."
-            )
-    return ImageList(X)
 
 
 def _checked_texts(X: Sequence[Any]) -> Items:
