@@ -234,7 +234,6 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
         {
             "as_items": (3, "shapes"),
             "_checked_pixels": (2, "shapes"),
-            "_checked_images": (1, "numbers"),
             "_checked_texts": (1, "numbers"),
             "_as_image": (1, "reading"),
             "_from_pixels": (3, "reading"),
