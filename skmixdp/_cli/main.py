@@ -25,7 +25,7 @@ def build_parser() -> Parser:
     script = Path(sys.argv[0]).stem == "skmixdp"
     parser = Parser(prog="skmixdp" if script else "python -m skmixdp", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"skmixdp {__version__}")
-    # Those of commands without these.
+    # Values of flags that a command lacks.
     names = ("weight_column", "exposure_column", "public", "public_labels", "unlabeled", "scale", "encode")
     parser.set_defaults(quiet=False, needs=(), **dict.fromkeys(names))
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

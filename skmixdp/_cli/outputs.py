@@ -92,7 +92,7 @@ def write_together(outputs: Mapping[Path, Writer]) -> None:
     first, *others = outputs
     try:
         with ExitStack() as stack:
-            # The one that is opened last is moved into place first.
+            # The stack moves files into place from the last opened to the first.
             files = {path: stack.enter_context(written_whole(path)) for path in [*others, first]}
             for path, write in outputs.items():
                 write(files[path])

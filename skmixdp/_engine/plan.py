@@ -137,7 +137,7 @@ def make_plan(
             n_steps = steps_for(budget.epsilon, budget.delta, noise_multiplier=sigma, **terms)
         elif n_steps is None:
             n_steps = recipe.steps.count(left, sensitivity)
-        # Also for a given multiplier: steps are whole, and the budget that is left lowers the noise.
+        # The number of steps was rounded down, so noise for the whole budget is a little less than given.
         sigma = noise_multiplier_for(budget.epsilon, budget.delta, n_steps=n_steps, **terms)
     assert n_steps is not None and sigma is not None
     facts = ReleaseFacts(sigma, n_steps, sensitivity)

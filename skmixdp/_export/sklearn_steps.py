@@ -66,7 +66,7 @@ _DAYS: tuple[_Rule, ...] = (
         "NaT",
     ),
 )
-#: Integers are spelt as by the encoder; texts of other numbers and of moments stay.
+#: Integers are spelt as by the encoder. Texts of other numbers, dates and times stay.
 _TEXTS: tuple[_Rule, ...] = (
     (_MISSING, "text "),
     (rf"^{_OF_NUMBERS} \s*\+?(-?)0*([0-9]{{1,15}})(?:\.0*)?\s*\Z", r"text \1\2"),

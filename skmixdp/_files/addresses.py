@@ -141,7 +141,7 @@ def _stored_path(scheme: str, address: str) -> StoredPath:
     if scheme == "memory":
         files = PyFileSystem(FSSpecHandler(fsspec.filesystem("memory")))
         return StoredPath(PurePosixPath("/" + address.partition("://")[2]), files)
-    # Settings follow the last question mark, and others are signs of a pattern.
+    # Settings follow the last question mark. Other question marks belong to a pattern.
     location, mark, settings = address.rpartition("?")
     location, query = (
         (location, mark + settings) if "=" in settings and "/" not in settings else (address, "")

@@ -26,7 +26,7 @@ _LONGEST = 1e18
 _MILD = 1e-2
 
 #: The bits of a float16 are moved to their places in a float32, whose value is then 2**-112 of the original.
-#: Rows stay in this unit until they are scaled. RowMap maps rows shorter than the last number, for which the
+#: Rows stay in this unit until they are scaled. RowMap maps rows shorter than ``_HALF_SHORTEST``: their
 #: factor could overflow.
 _HALF_BITS = np.int32(-(2**31) + 0x0FFFE000)
 _HALF_UNIT = 2.0**112

@@ -115,7 +115,7 @@ class TableFile(RowFile, ABC):
 
     @abstractmethod
     def cells(self, i: int, column: str) -> "pd.Series[Any]":
-        """A column of a part; the cells are not read."""
+        """A column of a part, with the cells as the file holds them."""
 
     def written(self, cells: "pd.Series[Any]") -> "pd.Series[Any]":
         """Cells with a decimal point, whatever the mark of the file."""

@@ -27,7 +27,7 @@ def worlds(fit: Fit, first: int = 0) -> Iterator[Fit]:
         return
     place, stage, price = following
     for outcome in stage.outcomes(fit, price):
-        # Stages are asked again only with other public rows.
+        # Only other public rows can change the prices of earlier stages.
         yield from worlds(outcome, place + 1 if outcome.public is fit.public else 0)
 
 
@@ -56,7 +56,7 @@ def prepared(fit: Fit, earlier: Sequence[Fit] = ()) -> Fit:
         usual = planned(ways.pop(0))
         fit = replace(fit, recipe=usual.recipe, plan=usual.plan)
         foreseen.append(usual)
-    # What the dearest way with public rows and the dearest without them can carry, all others can.
+    # Of the ways with as many public rows, the one with the least budget left is planned: it is the dearest.
     ways.sort(key=lambda way: -way.left)
     foreseen += map(planned, {len(way.public.X): way for way in ways}.values())
     _describe(fit, foreseen[0])

@@ -86,7 +86,7 @@ class Data:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Weights:
-    """Weights of rows.
+    """The sample and class weights of a fit, declared or released.
 
     ``sample_weight`` (n_rows,) are PRIVATE, as passed, and ``largest`` counts as 1; None is a noisy one.
     ``of_classes`` (k,) are public. Noisy counts of ``n_counted`` classes tell them instead; 0 counts none.

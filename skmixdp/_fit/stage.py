@@ -102,7 +102,7 @@ class Stage(ABC):
         if not price:
             yield without_queries(self, fit)
         else:
-            # Steps are those of one plan.
+            # A price in steps belongs to one plan, so a later stage plans with the same numbers.
             assumed = fit.assumed or (self.assumes and not isinstance(price, Steps))
             yield fit.spent(self, price, assumed=assumed)
 
@@ -198,7 +198,7 @@ class Settings:
 
 @dataclass(frozen=True, repr=False)
 class Labels:
-    """What is known of labels or targets.
+    """Start logits and released shares of classes, or the scale of targets.
 
     ``target_map`` scales targets; private ones are scaled if ``is_scaled``. Their centre may be learned if
     ``learns_center``. ``price`` is that of their noisy scale, None if it is known, and ``price_alone`` the

@@ -46,9 +46,9 @@ _FEWEST_ROWS = 512
 #: Number of outputs from which products are stored row by row; fewer are stored column by column.
 _NARROW = 32
 
-#: The number of lanes for a random batch of b rows is 64 ceil(sqrt(b) / 8), a multiple of this.
+#: A random batch of b rows has 64 ceil(sqrt(b) / 8) lanes. This is the 64.
 _LANES = 64
-#: The 8 in the number of lanes.
+#: This is the 8.
 _PER_ROOT = 8
 
 #: Indices of rows of a source.

@@ -200,7 +200,7 @@ class RowMap:
         return math.hypot(1.0, self.intercept_value or 0.0) * (1 + 1e-6)
 
     def same_as(self, another: "RowMap") -> bool:
-        """Whether another map is the same."""
+        """Whether another map has equal parameters."""
         return _same(self, another)
 
     def width(self, n_features: int) -> int:

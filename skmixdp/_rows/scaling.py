@@ -62,7 +62,7 @@ _LEAST_FACTOR = 1 / 16
 #: Directions with which sparse rows are measured at a time: caches do not hold 20,000 columns of more.
 _IN_CACHE = 32
 
-#: Directions whose shares of a row bound the length of the whitened row, and from how many on it is bounded.
+#: Lengths of whitened rows are bounded by this many directions, if there are at least the second number.
 _FEW_DIRECTIONS, _MANY_DIRECTIONS = 5, 48
 
 

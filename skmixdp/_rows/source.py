@@ -177,7 +177,7 @@ class BinCounts:
         n_histograms, n_places = self.bins.shape[1], self.n_bins + 1
         places = self.bins + (1 + np.arange(n_histograms) * n_places)
         each = None if weights is None else np.repeat(weights, n_histograms)
-        # Numbers of rows do not depend on the order, and that of memory is the fastest.
+        # Counts are the same in any order. The order in memory is the fastest.
         listed = places.ravel("K") if each is None else places.ravel()
         counts = np.bincount(listed, each, n_histograms * n_places)
         return counts.reshape(n_histograms, n_places)[:, 1:].ravel().astype(np.float64)

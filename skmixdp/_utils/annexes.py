@@ -32,7 +32,7 @@ PLACES = {
 
 
 def annex(name: str) -> Any:
-    """The object of an annex with this name."""
+    """The object with this name, from a module that is imported now."""
     place = next(module for module, names in PLACES.items() if name in names.split())
     return getattr(import_module(f"skmixdp.{place}"), name)
 

@@ -31,7 +31,7 @@ class LinearModel(Model, Protocol):
     n_features_in_: int
     n_iter_: int
     _row_map: Any
-    # Those of classifiers.
+    # Classifiers alone have these.
     classes_: Any
     multilabel_: bool
 

@@ -212,7 +212,7 @@ class Effects:
 
     @cached_property
     def _damped(self) -> list[tuple[FloatArray, FloatArray]]:
-        """What damping changes, for the inflation that is assumed."""
+        """The result of :meth:`_damping` for the assumed inflation of variances."""
         return self._damping(_INFLATION)
 
     def _damping(self, inflation: float, averaged: bool = False) -> list[tuple[FloatArray, FloatArray]]:

@@ -53,14 +53,14 @@ _FEWEST_NUMBERS = 1_000
 #: Noise in a count, as a fraction of the rows, up to which private rows determine knots better than few
 #: public rows.
 _HARDLY_NOISY = 0.0025
-#: Fewer public rows than this are few.
+#: Public rows are few below this number.
 _FEW_KNOWN = 200
 
 #: Noise grows in proportion to the longest row. Classes lose little accuracy if the longest rows are cut.
 _LENGTH_FACTOR = 0.7
 
-#: With public rows, the second moment of rows is taken to be this multiple of the longest squared length, if
-#: the number of rows times mu is at least the second number.
+#: With public rows, the second moment of rows is taken to be the first number times the longest squared
+#: length. That needs a number of rows times mu of at least the second number.
 _SECOND_MOMENT, _LONG_STEPS = 2.5, 500
 
 #: Number of quantiles that stand for a declared column.
@@ -107,7 +107,7 @@ class AdditiveHead(SeenHead):
 
     _takes_missing: ClassVar[bool] = True
 
-    #: Curves have one of so many pieces of those that curves of classes and numbers have.
+    #: The usual number of pieces is divided by this.
     _coarseness: ClassVar[int] = 1
 
     # With rows of unit length, the effect of a column on an output would depend on other columns.

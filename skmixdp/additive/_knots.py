@@ -34,7 +34,7 @@ KNOT_RELEASES = 3
 _SHARE = 0.1
 #: The same for centres and spreads of lines, and the largest noise in a count for them.
 _LINES_SHARE, _MOST_LINES_ERROR = 0.01, 0.07
-#: Smallest squared spread of zeros and ones, as a fraction of their variance, and the largest one.
+#: Least squared spread of a column of zeros and ones of mean p, divided by p (1 - p), and the most of it.
 _OF_ZEROS_AND_ONES, _MOST_OF_THEM = 0.7, 0.6
 #: Largest noise in a count up to which curves gain, as a fraction of the rows.
 _MOST_ERROR = 0.028
@@ -47,9 +47,9 @@ _SIGNED = np.concatenate([-_HALVES[::-1], _HALVES])
 _EQUAL = 32
 #: Bins of the second histogram that have equal width, between two quantiles of the first.
 _CENTRAL = 16
-#: Bins of equal width of each of few runs.
+#: A run of adjacent occupied bins is divided into this many bins of equal width, if runs are few.
 _OF_RUN = 8
-#: These quantiles are at this probability and at 1 minus it.
+#: The range of ``_CENTRAL`` ends at the quantiles of this probability and of 1 minus it.
 _TAIL = 0.02
 
 #: A value is an *atom*, with one knot of its own, if it has more than this many times the rows of a piece.
@@ -64,14 +64,14 @@ _SEEN = 0.5
 #: Minimum fraction of the rows that a histogram must show to find few values.
 _NEARLY_ALL = 0.9
 
-#: Largest width of the bins of a value, as a fraction of the gap to the next one, if a column has two or few.
+#: Bins of a value are at most this fraction of the gap to the next value: in columns of two, or of few.
 _NARROW, _NARROW_OF_FEW = 0.1, 0.6
 
 #: The rows of a bin may count as equal if it is at most this part of the range of most rows.
 _FINE = 0.01
 
-#: Smallest distance of neighbouring knots, as a part of the range of most rows, and as one of their size. The
-#: smaller counts, since the range of long tails is large, but no less than the last part of the range.
+#: Smallest distance of neighbouring knots: the first number times the range of most rows, or the second times
+#: the size of the knots if that is smaller, but at least the last number times the range.
 _APART, _APART_IN_SIZES, _CLOSE = 0.005, 0.02, 1e-4
 #: Most rows are those between these quantiles.
 _MOST = (0.05, 0.95)

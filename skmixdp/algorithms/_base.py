@@ -60,7 +60,7 @@ class Algorithm(BaseEstimator, ABC):  # type: ignore[misc]
     #: The allowed values of each parameter.
     _allowed: ClassVar[Mapping[str, tuple[Allowed, ...]]] = {}
 
-    #: Whether some of a given number of releases may come before the steps.
+    #: Whether some of a given ``n_steps`` may be releases before the training.
     admits_releases: ClassVar[bool] = True
 
     def recipe(self, info: PublicInfo, options: Options) -> Recipe:

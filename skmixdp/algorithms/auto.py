@@ -41,7 +41,7 @@ _MOST_AFTER_FIRST = 135
 #: Smallest and largest clip after a map by second moments, in usual lengths of rows. With many rows, noise is
 #: too small for a short clip to gain anything, and would cut the rare targets of skewed ones.
 _LEAST_LENGTHS, _MOST_LENGTHS = 0.7, 5.0
-#: Number of rows times mu for each column at which it is one length.
+#: Number of rows times mu, divided by the number of columns, at which the clip is one usual length.
 _ROWS_OF_LENGTH = 170.0
 #: Variance of the noise in usual outputs after such a map, for targets of unit scale.
 _NOISE_VARIANCE = 0.004
@@ -49,7 +49,7 @@ _NOISE_VARIANCE = 0.004
 _MOST_NOISE = 2.5
 #: Smallest second moment, relative to the largest.
 _LEAST_MOMENT = 1e-9
-#: Largest total step after such a map, in units of the one at which no direction's noise grows any more.
+#: Largest total step after such a map, in units of the one beyond which no noise grows.
 _CONVERGED_MAP = 5.0
 #: Factor of the number of steps after such a map, with averaged heads.
 _MORE_STEPS_OF_MAP = 2.5

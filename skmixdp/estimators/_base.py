@@ -359,7 +359,7 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
         for nested in params:
             owner, _, name = nested.partition("__")
             if name and owner in ("algorithm", "rows") and isinstance(value := values.get(owner), str):
-                # First the named algorithm, which may lack the parameter.
+                # Name the chosen algorithm if it has the parameter, or else the first one that has it.
                 makers = sorted(self._algorithms.items(), key=lambda item: item[0] != value)
                 objects = [RowMapping()] if owner == "rows" else [make() for _, make in makers]
                 fitting = next((made for made in objects if name in made.get_params(deep=False)), objects[0])

@@ -102,7 +102,7 @@ class CountSteps(Stage):
         assert moments is not None
         shown = np.flatnonzero(moments)
         weighted = fit.data.private.y.shape[1] > fit.weights.bare.loss.n_outputs
-        # Rows are mapped, and weights are relative already.
+        # Rows are standardised by the map, and weights are relative to the largest, so neither is done again.
         square = 1 + float(moments.sum())
         design = Design(shown, np.zeros(len(shown)), np.ones(len(shown)), 1.0 if weighted else None, square)
         mechanisms = Mechanisms(fit.learner, d, fit.budget.multiplier(price))
@@ -219,7 +219,7 @@ class MixedDPPoissonRegressor(RegressorMixin, PrivateDevianceMixin, LinearHead):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
-        # Those of a few hundred rows, in scikit-learn's checks.
+        # Scikit-learn checks scores on a few hundred rows, where noise makes them poor.
         tags.regressor_tags.poor_score = True
         return tags
 

@@ -26,8 +26,8 @@ from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 #: Share of the squared budget for the outer products of scores (robust errors).
 OUTER_SHARE = 0.12
 
-#: Deviations of its noise that are allowed for in the last step of an estimate that has arrived. At 3.5,
-#: about 1 in 300 regressions of 3 columns was refused by chance.
+#: An estimate has arrived if its last step is at most this many deviations of its noise. At 3.5, about 1 in
+#: 300 regressions of 3 columns was refused by chance.
 MOVED_DEVIATIONS = 4.0
 
 #: Minimum number of public rows for centre and spread of columns and targets.
@@ -81,7 +81,7 @@ class Design:
         return np.ones(len(weights)) if largest is None else np.minimum(weights / largest, 1.0)
 
     def private(self, Z: FloatArray, block: Block) -> tuple[FloatArray, FloatArray]:
-        """Private rows and their weights ``v``, times the relative sample weights."""
+        """Private rows; and weights by their length, multiplied by relative sample weights."""
         x, v = self.rows(Z)
         return x, v if self.largest_weight is None else v * self.of_block(block)
 

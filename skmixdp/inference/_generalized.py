@@ -52,7 +52,7 @@ _RESIDUALS = 0.05
 _OTHERS = {"logistic": _COUNTS, "poisson": sum(_OF_RATE) + _RESIDUALS}
 #: These histograms are released before this number of last steps, and tell where residuals and means are cut.
 _STEPS_AFTER = 3
-#: Until then means are cut at this many times the mean of the longest exposure.
+#: Before the histograms, means are cut at this many times the mean of the longest exposure.
 _TIMES = 3.0
 #: Smallest cut of means.
 _LEAST_MEAN = 2.0**-20
@@ -66,7 +66,7 @@ _SAME_DIRECTION = 0.9
 
 #: Classes count as separated if the last step would have changed the slopes by more than this, plus noise.
 _UNSETTLED = 0.5
-#: Classes also count as separated if the slopes of standardised columns are together longer than this.
+#: They also count as separated if the slopes of standardised columns are together longer than this.
 _LONGEST_SLOPES = 10.0
 #: And if they are longer than this and still grow.
 _LONG_SLOPES = 5.0
@@ -74,7 +74,7 @@ _LONG_SLOPES = 5.0
 #: A slope fades if the variance by the curvature grows by more than this factor in the last steps but one.
 #: Where a group has no event, it grows by e in each step.
 _FADING = 4.0
-#: The number of these steps.
+#: The number of steps over which that growth is measured.
 _LATE_STEPS = 4
 
 #: Shares of the squared budget for second moments of rows, and for the level, where rates are predicted.
@@ -83,7 +83,7 @@ _MOMENT, _LEVEL = 0.12, 0.15
 _DAMPING = 1.5
 #: Number of halvings that find the mean square of slopes.
 _HALVINGS = 50
-#: Usual move of the level of predictions, and the largest part of them that may be too much.
+#: Prior deviation of the logarithm of the correction of rates, and its largest cut as a fraction.
 _USUAL_MOVE, _MOST_MISSING = 0.3, 0.5
 
 #: Largest logarithm of a mean count.

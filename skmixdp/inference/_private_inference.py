@@ -63,8 +63,8 @@ _USUAL_COUNT = 0.25
 #: A coefficient is not identified if more than this fraction of it is in directions that noise hides.
 _MOSTLY_HIDDEN = 0.05
 
-#: Nor if a slope of 0.5 in such directions, per spread of the columns, is more than half of its standard
-#: error: intervals with a bias of that size cover 0.92.
+#: Nor if the bias of a hidden slope of 0.5 per spread of the columns is more than half of the coefficient's
+#: standard error. With such a bias, intervals cover 0.92.
 _USUAL_SLOPE = 1.0
 
 #: Neither are coefficients of an output if rows lie more than this many spreads from the centre of a column

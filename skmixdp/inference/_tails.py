@@ -31,9 +31,9 @@ _SURE = 6.0
 _UPPER = 2.0
 #: Deviations of noise up to which rows are hidden beyond the last bin that was seen.
 _HIDDEN = 8.0
-#: Part of the growth of the index from bin to bin that is taken to go on beyond.
+#: Fraction of the growth of the index in the last bins that is assumed in the bins beyond.
 _GROWTH = 0.5
-#: Growth that noise in the last sure bins may make up.
+#: Growth of the index that noise alone may cause.
 _NOISE_OF_INDEX = 0.5
 
 

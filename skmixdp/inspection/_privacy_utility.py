@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Kinds of error bars, and their names in the plot.
 _SPREADS = {"std": "mean ± standard deviation", "t95": "mean and its 95% interval"}
 
-#: What to do about a cell of a column, "" standing for that of scores, that cannot be drawn.
+#: The remedy for a bad cell, by its column; "" is the column of scores.
 _REMEDIES = {
     "method": "name the method or drop the row",
     "epsilon": "fix it to a positive number, or leave it empty for a method that needs no budget",

@@ -32,15 +32,15 @@ _CLEAR_MU = 3.0
 #: Doubling or halving the factor then costs up to this number of rows.
 _OWN_ROWS = 20.0
 
-#: Part of the budget of a rare class that tells the logit about which its outputs are scaled.
+#: Of the budget of a rare class, the part for the pivot: the logit about which outputs are scaled.
 _OF_PIVOT = 0.2
-#: The distance of this logit from that of the share: the largest, the usual one, and its spread.
+#: Distance of the pivot from the logit of the class share: the largest, the usual one, and its spread.
 _FARTHEST, _USUAL_DISTANCE, _SPREAD = 4.0, 1.0, 1.0
-#: The distance from this logit at which a row counts fully.
+#: The distance from the pivot at which a row counts fully.
 _FULL = 1.5
-#: Prior standard deviation of the logarithm of the sum of its probabilities, as a fraction of its rows.
+#: Prior standard deviation of the log of the ratio of its summed probabilities to its number of rows.
 _USUAL_ERROR_OF_RARE = 0.5
-#: Smallest of these fractions.
+#: Smallest such ratio; the largest is the inverse.
 _LEAST_OF_RARE = 0.2
 
 

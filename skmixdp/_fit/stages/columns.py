@@ -35,11 +35,11 @@ _TWO_BINS = 0.8
 #: Most histograms that look closer at columns far from 0, and the bins of each. An odd number of bins puts
 #: the middle of the last window into one bin.
 MOST_CLOSER, _CLOSER_BINS = 5, 63
-#: Half the width of these histograms, in spreads of the one before.
+#: Half the width of these histograms, as a multiple of the spread that the histogram before shows.
 _REACH_OF_CLOSER = 2.0
-#: Largest squared budget of one of them, in that of one of the first three.
+#: Most that one of them spends, as a fraction of what one of the first three histograms spends.
 _MOST_OF_CLOSER = 0.5
-#: Most that all histograms spend, in the squared budget of the first three.
+#: Most that all histograms spend, as a multiple of what the first three spend.
 MOST_SPENT = 1 + MOST_CLOSER * _MOST_OF_CLOSER / 3
 #: A centre farther from 0 than this number of bins counts as far.
 _FAR_IN_BINS = 50.0
@@ -61,10 +61,10 @@ _COUNT_ERROR = 0.02
 _MOST_ERROR = 0.07
 #: Largest noise in a count with which the first histogram is released alone, as a fraction of the rows.
 _MOST_OF_ONE = 0.08
-#: A bare table of more columns is looked at first: they usually share a unit, as pixels and embeddings do.
+#: Tables of more columns of unknown kinds get a first release: usually all share a unit, like pixels.
 _WIDE = 100
-#: Share of mu squared for that look, fewest rows of it, the noise in a sum as a part of them, effective
-#: number of columns that count as few, and what rounding may add to squares.
+#: Of that release: share of mu squared, fewest rows, noise in a sum as a fraction of it, effective number of
+#: columns that counts as few, and what rounding may add to squares.
 _CHECK_SHARE, _FEWEST_OF_CHECK, _ERROR_OF_CHECK, _FEW_COLUMNS, _ROUNDED = 0.005, 2_000, 0.05, 6.0, 1e-9
 #: Entries are cut at this, so that squares do not overflow: after a release, no row may be refused.
 _LARGEST_ENTRY = 1e150

@@ -325,7 +325,7 @@ _RAISED = 0.05
 
 #: Share of mu squared for the second moments that map the rows of a regression.
 _MAP_SHARE = 0.1
-#: Number of these. The second one is that of mapped rows, whose small eigenvalues are larger.
+#: Number of these second moments. The last one is that of mapped rows, whose small eigenvalues are larger.
 _MAP_ROUNDS = 2
 #: Largest noise in them, in mean eigenvalues of rows of the largest length. Of 54 problems with 10 to 100
 #: columns, none lost more than 0.002 of R2 below it, and many lost above it.

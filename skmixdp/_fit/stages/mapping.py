@@ -210,7 +210,7 @@ _LEAST_FLOOR = 0.08
 
 
 class PublicMap(Stage):
-    """The map of the rows by public ones; free."""
+    """The map of the rows that follows from public rows alone. It costs nothing."""
 
     name = ""
     reopens = True

@@ -31,7 +31,7 @@ from ..statistics import (
 
 #: Noise in a class count, as a fraction of the mean count, if private rows compare adjustments.
 WORTH = Worth(0.1, 0.5, (0.005, 0.02))
-#: Otherwise.
+#: The same if no comparison follows.
 _WORTH_UNCOMPARED = WORTH._replace(most=0.3)
 #: For the start: noise in a class share, which also hides shares of rare classes.
 _WORTH_OF_START = Worth(0.001, 0.02, WORTH.limits)

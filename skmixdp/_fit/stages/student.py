@@ -93,7 +93,7 @@ def _sureness(logits: FloatArray) -> float:
 
 
 class Student(Stage):
-    """Adds a student of the head; free, and only where it is asked for."""
+    """Corrects the head by public rows without labels, which the head labels. It costs nothing."""
 
     name = ""
 

@@ -56,7 +56,7 @@ def planned(fit: Fit) -> Fit:
         batch_size=sampling.rate(n_rows) * n_rows * fit.weights.mean,
         row_norm_bound=row_map.norm_bound,
         start=start,
-        # What is learned of rows of bounded length tells their second moment.
+        # If a release will tell the second moment of rows of bounded length, a plan assumes 1.
         second_moment=1.0 if fit.assumed and settings.rows.norm is not None else mapping.second_moment,
         of_persons=private.table.unit != "row",
         moments=mapping.moments,

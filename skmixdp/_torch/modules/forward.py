@@ -15,9 +15,9 @@ from ..._linear import with_weights
 from .directions import Direction
 
 Array = NDArray[Any]
-#: A function of ``(outputs, y)``: the loss of each row.
+#: Loss of each row by outputs and class indices.
 PerSampleLoss = Callable[[Tensor, Tensor], Tensor]
-#: A function of rows and class indices: the losses of each row.
+#: Loss of each row by the rows themselves and class indices.
 Losses = Callable[[Tensor, Tensor], Tensor]
 
 

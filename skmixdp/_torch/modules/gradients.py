@@ -100,7 +100,7 @@ class GradientRows(ModuleRows):
 
 
 def _visit(rows: NDArray[np.intp], G: FloatArray, block: Block) -> Visit:
-    """The visit of a block of gradients ``G`` (rows, p), with residuals of 1."""
+    """Gradients ``G`` (rows, p) as a block of rows whose residuals are 1, with the sums of ``G``."""
 
     def add_sum(C: Any, total: Any, panel_rows: int) -> None:
         add_products(G, C, total)

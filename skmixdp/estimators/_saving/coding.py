@@ -99,7 +99,7 @@ class NotEncodableError(TypeError):
 
 
 def class_named(name: object, classes: Mapping[str, str] = CLASSES) -> type:
-    """The class with this name, if ``classes`` has it."""
+    """The class with this name; a ValueError if ``classes`` lacks it."""
     if not isinstance(name, str) or name not in classes:
         raise ValueError(f"the class {name!r} is unknown")
     kind: type = getattr(import_module(classes[name]), name)

@@ -35,8 +35,8 @@ class Estimate(NamedTuple):
 class NoisyCells:
     """Noisy numbers of rows (h, m) in the cells of h histograms; each row is in one cell of each."""
 
-    # Rows may be persons, who add to each cell their share of rows in it. Intervals then hold too: what a
-    # mean over rows adds varies no more than what one row would.
+    # A person counts 1 in all, spread over the cells of their rows. Intervals hold for persons too: a mean
+    # over several rows varies no more than one row.
     counts: Floats
     noise_scale: float
     n_rows: float

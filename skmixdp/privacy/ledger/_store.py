@@ -33,8 +33,8 @@ _VERSION = 6
 #: Seconds to wait for other writers, and after which a warning says so. A charge holds the lock for
 #: milliseconds.
 _PATIENCE, _SILENCE = 120.0, 2.0
-#: Seconds between two attempts at most. SQLite waits longer after each attempt, so that who comes last is
-#: first; attempts at random moments, as often by all, are fair.
+#: Most seconds between two attempts. Their moments are random, so that all waiters are equal. SQLite would
+#: wait longer after each attempt, and serve first who came last.
 _PAUSE = 0.003
 
 #: Connections from before a fork. They are kept, since SQLite forbids both using and closing them.
