@@ -49,6 +49,8 @@ _EQUAL = 32
 _CENTRAL = 16
 #: A run of adjacent occupied bins is divided into this many bins of equal width, if runs are few.
 _OF_RUN = 8
+#: Bins of the last histogram, and all rows are in fewer neighbouring bins than this: a column far from 0.
+_OF_FAR, _FAR = 512, 2
 #: The range of ``_CENTRAL`` ends at the quantiles of this probability and of 1 minus it.
 _TAIL = 0.02
 
@@ -261,7 +263,7 @@ def noisy_columns_of(
                 quantiles = _with_missing(histogram.at(_MIDDLES), n_known[j] / n_rows)
                 learned[j] = replace(shaped, quantiles=quantiles)
             if histogram.seen.any() and (stage == 0 or histogram.is_crowded(n_known[j], n_knots)):
-                places[j] = histogram.finer(n_known[j], n_knots)
+                places[j] = histogram.finer(n_known[j], n_knots, last=stage > 0)
         if not places:
             break
     return [replace(each, missing=bool(flag)) for each, flag in zip(learned, missing, strict=True)], stage + 1
@@ -357,12 +359,14 @@ class _Histogram:
         cumulated = np.append(0.0, np.cumsum(seen)) / seen.sum()
         return np.interp(chances, cumulated[first : last + 1], self.ends[first : last + 1])
 
-    def finer(self, n_rows: float, n_knots: int) -> FloatArray:
-        """Edges of finer bins where this histogram has rows."""
+    def finer(self, n_rows: float, n_knots: int, *, last: bool) -> FloatArray:
+        """Edges of finer bins where this histogram has rows, of the ``last`` histogram or another."""
         filled = np.flatnonzero(self.seen)
         low, high = self.ends[filled[0]], self.ends[filled[-1] + 1]
-        first, last = self.at(np.array([_TAIL, 1 - _TAIL])).tolist()
-        edges = [np.array([low, high]), np.linspace(first, last, _CENTRAL + 1)]
+        if last and filled[-1] - filled[0] < _FAR:
+            return np.linspace(low, high, _OF_FAR + 1)
+        tails = self.at(np.array([_TAIL, 1 - _TAIL])).tolist()
+        edges = [np.array([low, high]), np.linspace(*tails, _CENTRAL + 1)]
         atoms = self.heavy(n_knots) & self.fine
         edges += [self.ends[:-1][atoms], self.ends[1:][atoms]]
         coarse = np.where(atoms, 0.0, self.seen)

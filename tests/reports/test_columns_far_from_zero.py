@@ -56,10 +56,19 @@ def test_times_in_any_unit_are_found_through_an_encoder(per_second, public):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_regressions_and_curves_find_them_too():
+@pytest.mark.parametrize("offset", [1e4, 3e4, 65536.0, 1e5])
+def test_curves_find_them_too(offset):
     Z, y = table(1)
+    curves = AdditiveDPClassifier(epsilon=1.0, classes=[0, 1], random_state=0)
+    near = curves.fit(Z, y).score(Z, y)
+    X = Z + np.array([offset, 0.0, 0.0])
+    assert curves.fit(X, y).score(X, y) > near - 0.015
+    assert len(curves.knots_[0]) > 4
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_regressions_find_them_too():
+    Z = table(1)[0]
     X = Z + np.array([1e4, 0.0, 0.0])
     ridge = MixedDPRidge(epsilon=1.0, random_state=0)
     assert ridge.fit(X, Z @ [2.0, 0.0, 1.0]).score(X, Z @ [2.0, 0.0, 1.0]) > 0.95
-    curves = AdditiveDPClassifier(epsilon=1.0, classes=[0, 1], random_state=0)
-    assert curves.fit(X, y).score(X, y) > curves.fit(Z, y).score(Z, y) - 0.015
