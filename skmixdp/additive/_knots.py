@@ -362,7 +362,7 @@ class _Histogram:
     def finer(self, n_rows: float, n_knots: int, *, last: bool) -> FloatArray:
         """Edges of finer bins where this histogram has rows, of the ``last`` histogram or another."""
         filled = np.flatnonzero(self.seen)
-        low, high = self.ends[filled[0]], self.ends[filled[-1] + 1]
+        low, high = float(self.ends[filled[0]]), float(self.ends[filled[-1] + 1])
         if last and filled[-1] - filled[0] < _FAR:
             return np.linspace(low, high, _OF_FAR + 1)
         tails = self.at(np.array([_TAIL, 1 - _TAIL])).tolist()
