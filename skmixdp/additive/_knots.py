@@ -365,8 +365,8 @@ class _Histogram:
         low, high = float(self.ends[filled[0]]), float(self.ends[filled[-1] + 1])
         if last and filled[-1] - filled[0] < _FAR:
             return np.linspace(low, high, _OF_FAR + 1)
-        tails = self.at(np.array([_TAIL, 1 - _TAIL])).tolist()
-        edges = [np.array([low, high]), np.linspace(*tails, _CENTRAL + 1)]
+        start, stop = self.at(np.array([_TAIL, 1 - _TAIL])).tolist()
+        edges = [np.array([low, high]), np.linspace(start, stop, _CENTRAL + 1)]
         atoms = self.heavy(n_knots) & self.fine
         edges += [self.ends[:-1][atoms], self.ends[1:][atoms]]
         coarse = np.where(atoms, 0.0, self.seen)
