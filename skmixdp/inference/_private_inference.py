@@ -445,7 +445,7 @@ def _shares(
         if wanted and not shares[name]:
             raise ValueError(
                 f"the budget and {n_units} rows are too few to learn the spread of the {name}; pass "
-                f" {remedy}, more rows, a larger epsilon, or {ENOUGH} public rows or more."
+                f"{remedy}, more rows, a larger epsilon, or {ENOUGH} public rows or more."
             )
     return {**shares, "steps": 1 - sum(shares.values())}
 
