@@ -31,7 +31,6 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
         {
             "TextFile.numbers": (1, "numbers"),
             "ArrowFile._lists": (1, "numbers"),
-            "ArrowFile.numbers": (1, "finiteness"),
             "_refuse_gaps": (1, "labels"),
             "reading": (3, "reading"),
         },
