@@ -106,7 +106,7 @@ class DaskRows(PrivateRows):
         ]
         with _without_quotes():
             self._chunks = dask.persist(*made) if client is None else client.persist(made)
-        check = dask.delayed(_check, pure=False)
+        check = dask.delayed(_chunk_facts, pure=False)
         checks = _computed(client, [check(chunk) for chunk in self._chunks])
         if not all(numeric for numeric, _, _ in checks):
             raise ValueError(
@@ -347,5 +347,5 @@ def _prepare(
 
 
 @np.errstate(all="ignore")
-def _check(chunk: _Chunk) -> tuple[bool, bool, float]:
+def _chunk_facts(chunk: _Chunk) -> tuple[bool, bool, float]:
     return chunk.numeric, chunk.finite, float(np.max(chunk.norms, initial=0.0))

@@ -85,7 +85,7 @@ class KnownRows:
             table = PersonTable(ArrayTable(X), codes, int(codes.max()) + 1, "person")
             self._rows = table.private_rows(y, UNCHANGED, X.dtype, exact=False)
 
-    def understood(self, releases: Sequence[RecordedRelease]) -> Iterator[RecordedRelease]:
+    def of_training(self, releases: Sequence[RecordedRelease]) -> Iterator[RecordedRelease]:
         """The recorded releases of training steps; a bound needs no others, such as those of a scaler."""
         for release in releases:
             points = release.query.points

@@ -33,7 +33,7 @@ def function(call: object, **options: object) -> FunctionTransformer:
 
 def steps_of(operations: Operations, d: int) -> list[Step]:
     """Operations on rows (n, d) as steps of a pipeline."""
-    return [(name, _made(operation, d)) for name, operation in operations]
+    return [(name, _step_of(operation, d)) for name, operation in operations]
 
 
 def projection(components: Array) -> TruncatedSVD:
@@ -44,7 +44,7 @@ def projection(components: Array) -> TruncatedSVD:
     return step
 
 
-def _made(operation: Operation, d: int) -> Any:
+def _step_of(operation: Operation, d: int) -> Any:
     match operation:
         case Affine(center, scale):
             return _scaler(center, scale)
@@ -93,5 +93,5 @@ def _shortened(bound: float, d: int) -> Pipeline:
         ]
     )
     longer = FeatureUnion([("row", FunctionTransformer()), ("missing", missing)])
-    unit = _made(UnitRows("l2"), d + 1)
+    unit = _step_of(UnitRows("l2"), d + 1)
     return Pipeline([("longer", longer), ("unit", unit), ("row", function(np.delete, obj=-1, axis=1))])

@@ -142,11 +142,11 @@ def _column(column: TableColumn) -> Any:
         rows = np.array([[-1.0, 1.0], [-1.0, -1.0]])[: 1 + column.indicator]
         offset = Affine(np.array([0.0, -1.0])[: len(rows)])
         value = _frozen([("value", Project(rows)), ("offset", offset)], len(rows))
-        return Pipeline([*_read(*_NUMBERS), _DOUBLE, _FINITE, _one_hot([0.0, 1.0]), *value])
+        return Pipeline([*_edited(*_NUMBERS), _DOUBLE, _FINITE, _one_hot([0.0, 1.0]), *value])
     read = _numbers_and_durations()
     if column.periods:
         read = [
-            *_read(*_DAYS),
+            *_edited(*_DAYS),
             ("moments", function(pd.to_datetime, utc=True, format="ISO8601")),
             ("start", function(pd.Series.sub, other=pd.Timestamp(0, tz="UTC"))),
             ("days", function(pd.Series.div, other=pd.Timedelta(days=1))),
@@ -171,11 +171,11 @@ def _column(column: TableColumn) -> Any:
 def _of_texts(column: TableColumn) -> FeatureUnion:
     words = HashingVectorizer(n_features=column.n_hashed, token_pattern=r"(?u)\b\w+\b")
     parts: list[Step] = [
-        ("words", Pipeline([*_read(*_TEXTS, (r"^text ", "")), ("words", words)])),
+        ("words", Pipeline([*_edited(*_TEXTS, (r"^text ", "")), ("words", words)])),
         ("others", _checked(*_TEXTS, (r"(?s)^text .*", "0"))),
     ]
     if column.indicator:
-        parts.append(("missing", Pipeline([*_read((_MISSING, "1"), (r"(?s)^\w+ .*", "0")), _DOUBLE])))
+        parts.append(("missing", Pipeline([*_edited((_MISSING, "1"), (r"(?s)^\w+ .*", "0")), _DOUBLE])))
     return FeatureUnion(parts)
 
 
@@ -187,9 +187,9 @@ def _of_categories(column: TableColumn) -> Pipeline:
     parts: list[Step] = [("others", _checked(*_NUMBERS))]
     if numbers:
         categories = np.nan_to_num(numbers).tolist()
-        parts = [("numbers", Pipeline([*_read(*_NUMBERS), _DOUBLE, _FINITE, _one_hot(categories)]))]
+        parts = [("numbers", Pipeline([*_edited(*_NUMBERS), _DOUBLE, _FINITE, _one_hot(categories)]))]
     column_of_texts = ("column", function(np.expand_dims, axis=1))
-    parts.append(("texts", Pipeline([*_read(*_WORDS), column_of_texts, _one_hot([*texts, ""])])))
+    parts.append(("texts", Pipeline([*_edited(*_WORDS), column_of_texts, _one_hot([*texts, ""])])))
     order = [
         numbers.index(value) if value == value else len(numbers) + texts.index(category)
         for category, value in zip(column.categories, values, strict=True)
@@ -200,7 +200,7 @@ def _of_categories(column: TableColumn) -> Pipeline:
     return Pipeline([("found", FeatureUnion(parts)), ("order", ordered), *filled])
 
 
-def _read(*rules: _Rule) -> list[Step]:
+def _edited(*rules: _Rule) -> list[Step]:
     """Cells as texts that begin with the names of their classes, changed by regular expressions."""
     texts = [(f"rule {place}", partial(re.sub, *rule)) for place, rule in enumerate(rules)]
     steps: list[Step] = [("objects", function(pd.Series.astype, dtype=object))]
@@ -211,19 +211,19 @@ def _read(*rules: _Rule) -> list[Step]:
 def _numbers_and_durations() -> list[Step]:
     """A series of numbers, with durations in seconds."""
     durations = [
-        *_read((r"(?s)^(?![Tt]imedelta ).*", "timedelta NaT"), (r"^[Tt]imedelta ", "")),
+        *_edited((r"(?s)^(?![Tt]imedelta ).*", "timedelta NaT"), (r"^[Tt]imedelta ", "")),
         ("durations", FunctionTransformer(pd.to_timedelta)),
         ("seconds", function(pd.Series.div, other=pd.Timedelta(seconds=1))),
         _DOUBLE,
     ]
-    numbers = [*_read((r"^[Tt]imedelta .*", "str "), *_NUMBERS), _DOUBLE]
+    numbers = [*_edited((r"^[Tt]imedelta .*", "str "), *_NUMBERS), _DOUBLE]
     both = FeatureUnion([("numbers", Pipeline(numbers)), ("durations", Pipeline(durations))])
     return [("both", both), ("known", function(np.fmax.reduce, axis=1))]
 
 
 def _checked(*rules: _Rule) -> Pipeline:
     """A transformer to no columns, which raises an error if a text is no number after the rules."""
-    return Pipeline([*_read(*rules), _DOUBLE, ("nothing", function(np.take, indices=np.arange(0), axis=1))])
+    return Pipeline([*_edited(*rules), _DOUBLE, ("nothing", function(np.take, indices=np.arange(0), axis=1))])
 
 
 #: A series of numbers, or of texts of numbers, as a column.

@@ -425,7 +425,7 @@ class InMemoryRows(BlockRows):
         self._all = Block(self._X, y, norms, partial(max_abs_of, self._X, appended))
         check_lengths(norms, X.dtype)
         self._block_rows = block_size(block_bytes // max(X.shape[1] * X.itemsize, 1))
-        #: The fixed points of a request, and the products (n_rows, m) of the pass before with its points.
+        #: Fixed points of the last request, and the products (n_rows, m) of all rows with them.
         self._kept: tuple[FloatArray, FloatArray] | None = None
         self._n_new: int | None = None
 

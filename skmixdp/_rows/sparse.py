@@ -73,7 +73,7 @@ class SparseRows(BlockRows):
         self._factors = np.concatenate([part.factors for part in parts])
         norms = np.concatenate([part.norms for part in parts])
         check_lengths(norms, self._dtype)
-        # Products are differences of larger terms in float64, whose rounding is put in units of the dtype's.
+        # Differences of larger products are rounded in float64, and stated in units of this dtype.
         ratio = 4 * float(np.finfo(np.float64).eps / np.finfo(self._dtype).eps)
         rounding_scale = norms + ratio * np.concatenate([part.rounding_scale for part in parts])
         max_abs = np.concatenate([part.max_abs for part in parts])

@@ -90,15 +90,15 @@ class FiniteSteps(Update):
         def go(part: float) -> bool:
             W = _between(start, end, part)
             parameters.place(W)
-            return bool(parameters.hold(W))
+            return bool(parameters.can_hold(W))
 
-        part = self._part(ctx, go)
+        part = self._fraction(ctx, go)
         return (_between(start, end, part), after) if part else (start, state)
 
     def result(self, W: Any, state: Any) -> Any:
         return self.inner.result(W, state)
 
-    def _part(self, ctx: StepContext, go: Callable[[float], bool]) -> float:
+    def _fraction(self, ctx: StepContext, go: Callable[[float], bool]) -> float:
         """The part of a step to take: 1 for all of it, 0 for none.
 
         ``go(part)`` moves the parameters, and returns whether they are finite there.
@@ -136,7 +136,7 @@ class MovesInPlace(FiniteSteps):
             at = part
             return True
 
-        self._part(ctx, go)
+        self._fraction(ctx, go)
         return parameters, state
 
 
@@ -154,7 +154,7 @@ class LastFinite(Update):
     def step(self, ctx: StepContext, direction: Any, state: Any) -> tuple[Any, Any]:
         inner, last = state
         W, inner = self.inner.step(ctx, direction, inner)
-        finite = self.data.parameters.hold(W)
+        finite = self.data.parameters.can_hold(W)
         self.data.n_left_out += not finite
         return W, (inner, W if finite else last)
 

@@ -93,7 +93,7 @@ class Effects:
         return self
 
     @cached_property
-    def _bare(self) -> RowMap:
+    def _slope_map(self) -> RowMap:
         """The map of rows of the basis, without the intercept."""
         return replace(self.row_map, basis=None, columns=None, intercept_value=None)
 
@@ -103,14 +103,14 @@ class Effects:
         return self._whitened(self.coef)
 
     def _whitened(self, rows: FloatArray) -> FloatArray:
-        whitening = self._bare.whitening
+        whitening = self._slope_map.whitening
         return rows if whitening is None else np.asarray(whitening(np.array(rows)))
 
     def contributions(self, X: FloatArray) -> FloatArray:
         """What each column, and each pair, adds to the outputs of rows (n, d), (n, d + n_pairs, k)."""
         if self.row_map.columns is not None and self.row_map.basis is not None:
             X = self.row_map.basis(X)  # for missing values
-        rows = self._bare.before_whitening(self.basis(X))
+        rows = self._slope_map.before_whitening(self.basis(X))
         places = [self.basis.entries(j) for j in range(X.shape[1])]
         places += [[*range(each.start, each.stop)] for each in self.basis.products]
         parts = [rows[:, own] @ self._theta[:, own].T for own in places]
@@ -125,7 +125,7 @@ class Effects:
         Columns without any are 0, or the sign of their released or public mean, as often as this mean says.
         Columns of which nothing is known are taken to be 0 or 1, equally often.
         """
-        d, bare = len(self.basis.quantiles), self._bare
+        d, bare = len(self.basis.quantiles), self._slope_map
         mean = np.full(d, np.nan)
         if bare.mean is not None and not bare.unit_first:
             mean = self.basis.center + bare.mean[:d] / self.basis.factor
@@ -142,15 +142,15 @@ class Effects:
         return rows
 
     @cached_property
-    def _usual(self) -> float:
+    def _usual_factor(self) -> float:
         """The median factor by which a row multiplies the curves of all columns."""
         entries = self.basis(self.rows)
-        mapped = self._bare.before_whitening(entries)
+        mapped = self._slope_map.before_whitening(entries)
         lengths = np.ones(len(entries))
-        if self._bare.mean is not None:
-            if self._bare.unit_first:
+        if self._slope_map.mean is not None:
+            if self._slope_map.unit_first:
                 lengths = row_norms(entries)
-            entries = entries / np.where(lengths > 0, lengths, 1.0)[:, np.newaxis] - self._bare.mean
+            entries = entries / np.where(lengths > 0, lengths, 1.0)[:, np.newaxis] - self._slope_map.mean
         before = row_norms(entries) * np.where(lengths > 0, lengths, 1.0)
         return float(np.median(row_norms(mapped)[before > 0] / before[before > 0]))
 
@@ -171,7 +171,7 @@ class Effects:
             usual = basis(self.rows[:, [j]]).mean(axis=0)
             parts.append(basis(column[:, np.newaxis]) - usual)
         entries = [entry for j in columns.tolist() for entry in self.basis.entries(j)]
-        return self._usual * np.hstack(parts), entries
+        return self._usual_factor * np.hstack(parts), entries
 
     def curve(self, columns: Columns, values: FloatArray) -> FloatArray:
         """What a column adds at some values (m,) in a usual row, (m, k), about its mean over the rows.
@@ -264,14 +264,14 @@ class Effects:
 
         Source: James and Stein 1961, "Estimation with quadratic loss".
         """
-        theta, whitening = self._theta.copy(), self._bare.whitening
+        theta, whitening = self._theta.copy(), self._slope_map.whitening
         if whitening is not None and not whitening.rest:
             return self.coef  # a projection cannot be undone
         damping = self._damping(1.0, averaged)
         for j, hats in enumerate(self.basis.hats):
             if hats.stop == hats.start:
                 continue
-            entries = self._centred(j, self.rows[:, j])[0] / self._usual
+            entries = self._centred(j, self.rows[:, j])[0] / self._usual_factor
             line, own = entries[:, 0], slice(1, 1 + hats.stop - hats.start)
             slopes = line @ entries[:, own] / (line @ line)
             rests = entries[:, own] - np.outer(line, slopes)

@@ -159,9 +159,9 @@ class AdditiveHead(SeenHead):
             return self._curved(self._on_basis(fit, columns))
         if not knots_share(mu, n_rows, len(curved)):
             return self._curved(self._linear(unpaired))
-        lines_told = {} if declared is None else self._told(declared, linear)
-        lines = [place for place in self._numbers(linear) if place not in lines_told]
-        knots = Knots(curved, n_knots, self._on_basis, np.array(lines, np.intp), lines_told)
+        declared_lines = {} if declared is None else self._declared_lines(declared, linear)
+        lines = [place for place in self._numbers(linear) if place not in declared_lines]
+        knots = Knots(curved, n_knots, self._on_basis, np.array(lines, np.intp), declared_lines)
         return self._curved(replace(fit, stages=replace(fit.stages, before=(knots, *fit.stages.before))))
 
     def _curved(self, fit: Fit) -> EstimatorProcedure:
@@ -230,7 +230,7 @@ class AdditiveHead(SeenHead):
             flags[places] = True
         return flags
 
-    def _told(self, declared: Array, linear: NDArray[np.bool_]) -> dict[int, Column]:
+    def _declared_lines(self, declared: Array, linear: NDArray[np.bool_]) -> dict[int, Column]:
         """Linear columns whose typical values (2, d) are declared."""
         places = np.flatnonzero(linear & ~np.isnan(declared[0])).tolist()
         return {place: line(*declared[:, place].tolist()) for place in places}

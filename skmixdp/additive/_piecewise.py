@@ -149,7 +149,7 @@ class PiecewiseRows:
 
 
 def centered_piecewise_rows(X: PiecewiseRows, row_map: RowMap) -> CenteredSparseRows:
-    """What :func:`~skmixdp._rows.centered_sparse_rows` tells of sparse rows.
+    """Factors, lengths and bounds of rows after a map, as :func:`~skmixdp._rows.centered_sparse_rows`.
 
     ``|x - m|^2`` is computed as ``|x|^2 - 2 m^T x + |m|^2``. A row is a mean of vertices, so that ``|x|`` in
     ``|x| + |m|`` stands for its length and that of its vertices. Each of the three is off by at most
@@ -211,7 +211,7 @@ class MappedPiecewiseRows(SparseRows):
         keeps = X.loops.curves is None or X.places.size <= _MOST_KEPT
 
         def term(rows: slice, lengths: FloatArray) -> FloatArray:
-            of_rows, place = (self._in_all[rows], y[rows], lengths[rows]), (rows.start, rows.stop)
+            of_rows, place = (self._total_factors[rows], y[rows], lengths[rows]), (rows.start, rows.stop)
             part = self._kept.get(place) or X[rows]
             if keeps:
                 self._kept[place] = part
@@ -230,7 +230,7 @@ class MappedPiecewiseRows(SparseRows):
         return ClipLoop(term, self._all.single_norms, matrix)
 
     @cached_property
-    def _in_all(self) -> FloatArray:
+    def _total_factors(self) -> FloatArray:
         """Factors (n,) of rows from their values to what the head sees."""
         return np.asarray(self._X.factors * self._factors)
 

@@ -58,7 +58,7 @@ def evidence_of(fitted: Fitted, known_rows: AuditRows, canaries: AuditRows) -> E
     rate = report.sampling_rate if isinstance(report, PrivacyReport) else 1.0
     products = np.zeros(len(canaries))
     gram = np.zeros((len(canaries), len(canaries)))
-    for release in others.understood(fitted.releases):
+    for release in others.of_training(fitted.releases):
         expected = others.answer(release)
         for part, contributions in _contributions(alone, release):
             released = release.arrays[part] - rate * expected[part]
@@ -72,7 +72,7 @@ def strengths_of(fitted: Fitted, canaries: AuditRows) -> FloatArray:
     """Lengths (m,) of the canaries' contributions: the largest mu that each can show."""
     alone = _one_by_one(fitted, canaries)
     squares = np.zeros(len(canaries))
-    for release in alone[0].understood(fitted.releases):
+    for release in alone[0].of_training(fitted.releases):
         for _, contributions in _contributions(alone, release):
             squares += np.sum(contributions**2, axis=1)
     return np.sqrt(squares)

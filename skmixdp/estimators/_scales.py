@@ -158,7 +158,7 @@ def _of(step: object, width: int) -> Kinds | None:
     if isinstance(step, TableEncoder):
         columns = step.columns_.values()
         flags = [flag for column in columns for flag in _are_numbers(column)]
-        return Kinds(np.array(flags), sum(column.square for column in columns if not _is_bare(column)))
+        return Kinds(np.array(flags), sum(column.square for column in columns if not _lacks_unit(column)))
     if isinstance(step, OneHotEncoder):
         return Kinds(np.zeros(width, dtype=bool), float(step.n_features_in_))
     if isinstance(step, ColumnTransformer):
@@ -171,11 +171,11 @@ def _of(step: object, width: int) -> Kinds | None:
     return None
 
 
-def _is_bare(column: TableColumn) -> bool:
+def _lacks_unit(column: TableColumn) -> bool:
     """Whether this is a column of lists of numbers whose unit is unknown."""
     return column.kind == "list" and column.cut == FARTHEST
 
 
 def _are_numbers(column: TableColumn) -> list[bool]:
     flags = column.are_numbers()
-    return [True] * len(flags) if _is_bare(column) else flags
+    return [True] * len(flags) if _lacks_unit(column) else flags

@@ -32,10 +32,10 @@ class Items(ABC):
     """A sequence of images or texts."""
 
     def __init__(self, elements: Any) -> None:
-        self._held = elements
+        self._elements = elements
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._elements)
 
     @abstractmethod
     def __getitem__(self, index: int) -> Any:
@@ -58,14 +58,14 @@ class ImageList(Items):
     """Paths, PIL images and arrays of one image, in any mixture."""
 
     def __getitem__(self, index: int) -> Any:
-        return _as_image(self._held[index])
+        return _as_image(self._elements[index])
 
     def name(self, index: int) -> str:
-        element = self._held[index]
+        element = self._elements[index]
         return os.fspath(element) if isinstance(element, (str, os.PathLike)) else super().name(index)
 
     def digest(self, index: int) -> bytes:
-        element = self._held[index]
+        element = self._elements[index]
         if not isinstance(element, (str, os.PathLike)):
             return _image_digest(_as_image(element))
         with _reading(), open(element, "rb") as file:  # noqa: PTH123
@@ -76,14 +76,14 @@ class ImageArray(Items):
     """Images of one size in an array (n, height, width, channels)."""
 
     def __getitem__(self, index: int) -> Any:
-        return _as_image(self._held[index])
+        return _as_image(self._elements[index])
 
     def digest(self, index: int) -> bytes:
-        pixels = np.ascontiguousarray(self._held[index])
+        pixels = np.ascontiguousarray(self._elements[index])
         return _digest(b"pixels", repr(pixels.shape).encode(), pixels.tobytes())
 
     def pixels(self, indices: Sequence[int]) -> NDArray[np.uint8] | None:
-        return np.asarray(self._held[np.asarray(indices, dtype=np.intp)])
+        return np.asarray(self._elements[np.asarray(indices, dtype=np.intp)])
 
 
 class DatasetItems(Items):
@@ -91,7 +91,7 @@ class DatasetItems(Items):
 
     def __getitem__(self, index: int) -> Any:
         with _reading():
-            element = self._held[index]
+            element = self._elements[index]
         return _as_image(element[0] if isinstance(element, (tuple, list)) else element)
 
     def digest(self, index: int) -> bytes:
@@ -103,7 +103,7 @@ class Texts(Items):
 
     def __getitem__(self, index: int) -> Any:
         # Lone halves of surrogate pairs, which networks cannot read, become question marks.
-        return self._held[index].encode("utf-8", "replace").decode()
+        return self._elements[index].encode("utf-8", "replace").decode()
 
     def digest(self, index: int) -> bytes:
         return _digest(b"text", self[index].encode())

@@ -27,7 +27,7 @@ def load_backend(name: str, extra: str) -> Any:
 
 
 def load_encoder(backend: str, extra: str, settings: Mapping[str, Any]) -> Encoder:
-    """The encoder of a backend with these settings."""
+    """A cached encoder, or a new one of the module ``backend`` with these settings."""
     module = load_backend(backend, extra)
     # A changed file needs a new encoder.
     key = repr((backend, sorted(settings.items()), [_stamp(value) for value in settings.values()]))

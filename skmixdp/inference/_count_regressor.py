@@ -77,7 +77,7 @@ class CountColumns(Stage):
 
 
 def known_columns(fit: Fit) -> Array:
-    """Known centres and spreads (2, n_features); NaN where they are not."""
+    """Centres and spreads (2, n_features) from public rows or declarations; NaN where neither tells."""
     rows, d = fit.settings.rows, fit.data.n_features
     columns = np.full((2, d), np.nan)
     if rows.kinds is not None and len(rows.kinds.numbers) == d:

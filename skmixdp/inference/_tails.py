@@ -27,7 +27,7 @@ _SLOWEST = 1.05
 
 #: The end of a tail begins at the last bin from which rows exceed this many deviations of their noise.
 _SURE = 6.0
-#: Deviations of noise that are added to the rows in the end.
+#: Deviations of noise that are added to the rows at the end of a tail.
 _UPPER = 2.0
 #: Deviations of noise up to which rows are hidden beyond the last bin that was seen.
 _HIDDEN = 8.0

@@ -156,7 +156,7 @@ class EffectsDisplay:
             draw = self._bars if cells.dtype.kind == "O" else self._curve
             draw(panel, name, cells, effects, Z95 * errors)
             panel.axhline(0, color="0.6", linewidth=0.8)
-            panel.set_xlabel("\n".join([name, *filter(None, [self.notes.get(name), self._cut(cells)])]))
+            panel.set_xlabel("\n".join([name, *filter(None, [self.notes.get(name), self._n_shown(cells)])]))
             plain_axes(panel)
         # Intervals are cut where they are so wide that no effect could be seen.
         for first in range(0, len(panels), _IN_A_LINE):
@@ -225,7 +225,7 @@ class EffectsDisplay:
         panel.margins(x=0.1)
 
     @staticmethod
-    def _cut(cells: Any) -> str:
+    def _n_shown(cells: Any) -> str:
         """How many categories are drawn, if these are not all."""
         return (
             f"{_N_BARS} of {len(cells)}, by size" if cells.dtype.kind == "O" and len(cells) > _N_BARS else ""

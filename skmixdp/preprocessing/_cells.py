@@ -141,8 +141,8 @@ class TableColumn:
         shown.pop("shares", None)  # one for each category
         if len(self.categories) > _FEW:
             first = ", ".join(map(repr, self.categories[:_FEW]))
-            return [f"{len(self.categories)} categories ({first}, ...)", *_said(shown, "categories")]
-        return _said(shown)
+            return [f"{len(self.categories)} categories ({first}, ...)", *_as_texts(shown, "categories")]
+        return _as_texts(shown)
 
     def names(self, name: str) -> list[str]:
         """Names of the encoded columns of the column with this name."""
@@ -289,7 +289,7 @@ class TableColumns(dict[str, TableColumn]):
         return as_html("", [Section(rows=rows, columns=("column", "kind", "encoded as", "what is known"))])
 
 
-def _said(facts: dict[str, Any], *without: str) -> list[str]:
+def _as_texts(facts: dict[str, Any], *without: str) -> list[str]:
     """Facts as text; numbers with 4 digits."""
     return [
         f"{name}={value:.4g}" if type(value) is float else f"{name}={value!r}"

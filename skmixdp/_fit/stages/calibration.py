@@ -237,7 +237,7 @@ class MeanPrediction(Stage):
         adjusts = strength != 0 and not (strength == "auto" and weighted)
         if loss.has_classes and loss.n_outputs > 1 and adjusts:
             return None  # an adjustment would move the means again
-        share = share_for(fit.budget.mu, fit.data.n_rows, _bound(loss), _WORTH_OF_MEAN)
+        share = share_for(fit.budget.mu, fit.data.n_rows, _longest_residual(loss), _WORTH_OF_MEAN)
         return share or None if weighted or float(np.abs(logits).max()) > -logit(RARE) else None
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
@@ -262,7 +262,7 @@ def _logits(fit: Fit) -> FloatArray | None:
     return fit.labels.logits
 
 
-def _bound(loss: Loss) -> float:
+def _longest_residual(loss: Loss) -> float:
     """A bound on the length of ``y - p`` for any row."""
     if loss.n_outputs == 1:
         return 1.0
@@ -276,7 +276,7 @@ def at_shares(
 
     Sums are divided by ``n_rows``. ``constant`` is that of the last column.
     """
-    bound, several = _bound(loss), loss.has_classes and len(W) > 1
+    bound, several = _longest_residual(loss), loss.has_classes and len(W) > 1
     (sums,) = yield PrivateQuery(W, partial(_missing, has_classes=loss.has_classes), (ReleasedArray(bound),))
     q = np.asarray(softmax(logits) if several else expit(logits))
     rarer, noise = np.minimum(q, 1 - q), multiplier * bound / n_rows

@@ -76,7 +76,7 @@ class ModuleParameters:
         parts = torch.split(torch.from_numpy(W[0]), [tensor.numel() for tensor in self.tensors])
         self.assign([part.view_as(tensor) for part, tensor in zip(parts, self.tensors, strict=True)])
 
-    def hold(self, W: NDArray[np.floating[Any]]) -> bool:
+    def can_hold(self, W: NDArray[np.floating[Any]]) -> bool:
         """Whether a head (1, p) is finite in the precisions of the parameters."""
         return bool(np.abs(W).max() <= self._most)
 

@@ -123,24 +123,24 @@ class _Trial:
         """Test a pass of rows ``x`` (size, ...) with class indices ``y`` (size,), in all ways or in a few."""
         base = self._losses(x, y)
         if thorough:  # so that randomness is not taken for an effect of other rows
-            self._repeats(x, y, base)
+            self._check_repeated_passes(x, y, base)
         for values, index in replacements(x, thorough=thorough):
-            self._stays(x, y, base, values, index)
-        self._equal_rows(x[:1], x[-1:] if thorough else None, y)
+            self._check_other_rows(x, y, base, values, index)
+        self._check_equal_rows(x[:1], x[-1:] if thorough else None, y)
         if thorough:
             # The negative of a row may take another path through a module.
-            self._equal_rows(-x[:1] if x.is_floating_point() else x[-1:], x[:1], y)
-            self._places_and_numbers(x, y, base)
-            self._repeats(x, y, base)
+            self._check_equal_rows(-x[:1] if x.is_floating_point() else x[-1:], x[:1], y)
+            self._check_places_and_numbers(x, y, base)
+            self._check_repeated_passes(x, y, base)
 
-    def _repeats(self, x: Tensor, y: Tensor, base: Tensor) -> None:
+    def _check_repeated_passes(self, x: Tensor, y: Tensor, base: Tensor) -> None:
         if not self._keeps(base, lambda: self._losses(x, y)):
             raise ValueError(
                 "the loss of a row differs between two passes of the same rows, by chance or by what the "
                 "module remembers of rows in between; remove what is random or kept in evaluation mode."
             )
 
-    def _stays(self, x: Tensor, y: Tensor, base: Tensor, values: Tensor, index: Tensor) -> None:
+    def _check_other_rows(self, x: Tensor, y: Tensor, base: Tensor, values: Tensor, index: Tensor) -> None:
         """Replace some rows and their labels, after which all others must keep the loss ``base`` (size,)."""
         others = torch.ones(len(base), dtype=torch.bool)
         others[index] = False
@@ -156,7 +156,7 @@ class _Trial:
         if not unchanged:
             _refuse("depends on the values of other rows in a pass")
 
-    def _equal_rows(self, row: Tensor, second: Tensor | None, y: Tensor) -> None:
+    def _check_equal_rows(self, row: Tensor, second: Tensor | None, y: Tensor) -> None:
         """Copies of one row must have equal losses, and a different first row must not change them."""
         x, y = row.expand(len(y), *row.shape[1:]).clone(), y[:1].expand_as(y).clone()
         try:
@@ -166,9 +166,9 @@ class _Trial:
         if not _close(base, base[:1].expand_as(base), self._near):
             _refuse("depends on its place in a pass, or on how many rows like it there are")
         if second is not None:
-            self._stays(x, y, base, second, torch.tensor([0]))
+            self._check_other_rows(x, y, base, second, torch.tensor([0]))
 
-    def _places_and_numbers(self, x: Tensor, y: Tensor, base: Tensor) -> None:
+    def _check_places_and_numbers(self, x: Tensor, y: Tensor, base: Tensor) -> None:
         if not _close(base, self._losses(x.flip(0), y.flip(0)).flip(0), self._near):
             _refuse("depends on its place in a pass")
         for end in (1, len(x) // 2):

@@ -266,7 +266,7 @@ def _scores(
         scores, places = P[:, 1:], answers[:, np.newaxis]
     number = _number_of_bins(n_bins, units.n_units // parts.number, transaction, scores.shape[1])
     bins = _bins_of(logit(scores), low, LARGEST_LOGIT, number) + number * places.astype(np.intp)
-    public = (f"the number of {units.plural}, the model and its classes", _passed("labels", units))
+    public = (f"the number of {units.plural}, the model and its classes", _checks_passed("labels", units))
     logits = np.linspace(low, LARGEST_LOGIT, number + 1)
 
     def evaluation(cells: NoisyCells, report: PrivacyReport) -> ScoreEvaluation | OneVsRestEvaluation:
@@ -300,7 +300,7 @@ def _residuals(
     bins = np.column_stack([_bins_of(residuals, -ends, ends, number), _bins_of(targets, low, high, number)])
     public = (
         f"the number of {units.plural}, and the model",
-        _passed("targets", units),
+        _checks_passed("targets", units),
         "the bounds of targets and residuals (declared)",
     )
     residual_edges = bound * np.sinh(np.linspace(-ends, ends, number + 1)) / FINENESS
@@ -327,7 +327,7 @@ def _deviances(
     _check_one_each(rates)
     codes = np.broadcast_to(parts.places, (len(counts), 1))
     values = np.column_stack([counts, exposures, exposures * rates.ravel(), codes])
-    public = parts.known((f"the number of {units.plural}, and the model", _passed("counts", units)))
+    public = parts.known((f"the number of {units.plural}, and the model", _checks_passed("counts", units)))
     histograms, scale, rate, report = noisy_deviances(
         values, exposure is not None, parts.number, transaction, public, units
     )
@@ -363,7 +363,7 @@ def _bins_of(values: Array, low: float, high: float, n_bins: int) -> NDArray[np.
     return np.asarray(places.astype(np.intp))
 
 
-def _passed(labels: str, units: Units) -> str:
+def _checks_passed(labels: str, units: Units) -> str:
     """Text for the report: the checks that were treated as public."""
     checked = f"rows and {labels}" if units.codes is None else f"rows, {labels} and ids of persons"
     return (

@@ -49,7 +49,7 @@ class Candidates:
         return None if self._grid is None else len(self._grid)
 
     def every(self) -> list[dict[str, Any]]:
-        """All settings of a grid."""
+        """All settings of a grid, in a list."""
         assert self._grid is not None
         return list(self._grid)
 

@@ -38,7 +38,7 @@ class SearchData:
         return passed | {name: value for name, value in more.items() if value is not None}
 
     def score(self, estimator: BaseEstimator) -> float:
-        """Score a fitted estimator."""
+        """The score by the scorer for public rows, or else by one noisy sum over the private rows."""
         if self.scorer is not None:
             return self.scorer(estimator)
         X, head = self.X, estimator

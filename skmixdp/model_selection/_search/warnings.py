@@ -29,8 +29,8 @@ def _catch(message: Warning | str, category: type[Warning], *args: object, **kwa
 @contextmanager
 def quiet() -> Iterator[None]:
     """Show no warnings from the block, in any thread."""
-    # Filters belong to the process, so the thread that waits for the others enters this. Worker processes
-    # copy the filters (sklearn.utils.parallel), and `recorded` does the rest.
+    # Filters belong to the process, so the calling thread sets them once for all. Worker processes copy them
+    # (sklearn.utils.parallel), and `recorded` does the rest.
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = _catch

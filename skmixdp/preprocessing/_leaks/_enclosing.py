@@ -68,7 +68,7 @@ def warn_of_leaks(X: object, *, public_rows: bool, persons: bool = False) -> tup
         if call is None:
             return ()
         name, report = _findings(call, public_rows, persons)
-        report = PipelineReport((*report, *([] if X is None else _other_rows(n_rows_of(X)))))
+        report = PipelineReport((*report, *([] if X is None else _wrong_numbers_of_rows(n_rows_of(X)))))
         leaks, lost = report.of_kind("leak"), report.of_kind("public rows")
         # Each fit of a private search gives the warning; the search collects warnings and shows each once.
         token = object() if search is None else search.f_locals.setdefault(_MARK, object())
@@ -175,7 +175,7 @@ def _pipeline_of(frame: FrameType) -> Any:
         return None
 
 
-def _other_rows(n_rows: int) -> list[Finding]:
+def _wrong_numbers_of_rows(n_rows: int) -> list[Finding]:
     """The finding of a pipeline that was passed another number of rows than its last step is."""
     # The innermost first: each is the last step of the next one.
     last = None

@@ -41,7 +41,7 @@ _PAUSE = 0.003
 _inherited: list[sqlite3.Connection] = []
 
 
-class _Held:
+class _Connection:
     """A connection and the process that it belongs to."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -62,7 +62,7 @@ class FileStore:
         self._local = threading.local()
         if create:
             with _errors_named(path):
-                opened = _Held(_connect(path.as_uri() + "?mode=rwc"))
+                opened = _Connection(_connect(path.as_uri() + "?mode=rwc"))
                 _set_up(opened.connection, path)
 
     def transact(self, work: Work[Result], *, write: bool) -> Result:
@@ -71,7 +71,7 @@ class FileStore:
             return _transact(self._connection(), "BEGIN IMMEDIATE" if write else "BEGIN", work, self.path)
 
     def _connection(self) -> sqlite3.Connection:
-        opened: _Held | None = vars(self._local).get("held")
+        opened: _Connection | None = vars(self._local).get("opened")
         try:
             file = self.path.stat()
         except FileNotFoundError:
@@ -82,9 +82,9 @@ class FileStore:
         # An old connection must not charge a file that was moved away and replaced.
         owner = os.getpid(), file.st_dev, file.st_ino
         if opened is None or self._local.owner != owner:
-            opened = _Held(_connect(self.path.as_uri() + "?mode=rw"))
+            opened = _Connection(_connect(self.path.as_uri() + "?mode=rw"))
             _transact(opened.connection, "BEGIN", partial(_check, path=self.path), self.path)
-            self._local.held, self._local.owner = opened, owner
+            self._local.opened, self._local.owner = opened, owner
         return opened.connection
 
 
@@ -92,18 +92,18 @@ class MemoryStore:
     """Tables in memory, for the threads of one process."""
 
     def __init__(self) -> None:
-        self._held = _Held(_connect("file::memory:"))
+        self._connected = _Connection(_connect("file::memory:"))
         self._lock = threading.RLock()
-        _set_up(self._held.connection, Path(":memory:"))
+        _set_up(self._connected.connection, Path(":memory:"))
 
     def transact(self, work: Work[Result], *, write: bool) -> Result:
         """As for :class:`FileStore`; refused in other processes, where a copy would lose charges."""
-        if self._held.process != os.getpid():
+        if self._connected.process != os.getpid():
             raise RuntimeError(
                 "a ledger in memory cannot be charged from another process; give PrivacyLedger a file."
             )
         with self._lock, _errors_named(None):
-            return _transact(self._held.connection, "BEGIN", work, None)
+            return _transact(self._connected.connection, "BEGIN", work, None)
 
 
 def _connect(uri: str) -> sqlite3.Connection:

@@ -79,5 +79,5 @@ def test_known_rows_answer_the_queries_of_a_record():
         matrix, count = known.answer(record[0])
         assert_close(matrix, X.sum(axis=0, keepdims=True) * n_units / 20)
         assert_relative(count, [n_units])
-        assert list(known.understood(record)) == record
-    assert not list(KnownRows(X[:, :2], np.zeros(20, int), None).understood(record))
+        assert list(known.of_training(record)) == record
+    assert not list(KnownRows(X[:, :2], np.zeros(20, int), None).of_training(record))

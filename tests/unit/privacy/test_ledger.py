@@ -354,11 +354,11 @@ def test_a_ledger_in_memory_stays_in_its_process(monkeypatch):
 def test_a_connection_is_neither_used_nor_closed_after_a_fork(path, monkeypatch):
     ledger = PrivacyLedger(path)
     charge(ledger)
-    parents = ledger._store._local.held.connection
+    parents = ledger._store._local.opened.connection
     with monkeypatch.context() as child:
         child.setattr(store.os, "getpid", lambda: -1)
         charge(ledger)
-        assert ledger._store._local.held.connection is not parents
+        assert ledger._store._local.opened.connection is not parents
         assert store._inherited[-1] is parents
         parents.execute("SELECT 1")  # still open
     charge(ledger)
