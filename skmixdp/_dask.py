@@ -100,12 +100,12 @@ class DaskRows(PrivateRows):
         self._spans = list(pairwise(ends))
         prepare = dask.delayed(_prepare, pure=False)
         # In one graph: what several chunks need is sent once.
-        made = [
+        mapped_chunks = [
             prepare(chunk, source, (b - a, n_features), y[a:b], row_map, dtype, self.grid)
             for chunk, (a, b) in zip(chunks, self._spans, strict=True)
         ]
         with _without_quotes():
-            self._chunks = dask.persist(*made) if client is None else client.persist(made)
+            self._chunks = dask.persist(*mapped_chunks) if client is None else client.persist(mapped_chunks)
         check = dask.delayed(_chunk_facts, pure=False)
         checks = _computed(client, [check(chunk) for chunk in self._chunks])
         if not all(numeric for numeric, _, _ in checks):

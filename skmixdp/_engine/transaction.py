@@ -270,7 +270,7 @@ def reserved(transactions: Sequence[Transaction]) -> Iterator[None]:
     charge that was reserved for it by its own, in one transaction of the ledger. At the end, charges that no
     fit replaced are taken back, since nothing was released for them.
     """
-    made: list[tuple[Any, Charge]] = []
+    charged: list[tuple[Any, Charge]] = []
     reservations: list[Transaction] = []
     token = _RESERVED.set(reservations)
     try:
@@ -278,12 +278,12 @@ def reserved(transactions: Sequence[Transaction]) -> Iterator[None]:
             requests = [(each.ledger, _request(each)) for each in group]
             for each, charge in zip(group, charge_together(requests, RESERVED), strict=True):
                 each.charge = charge
-                made.append((each.ledger, charge))
+                charged.append((each.ledger, charge))
                 reservations.append(each)
         yield
     finally:
         _RESERVED.reset(token)
-        for dataset, charge in made:
+        for dataset, charge in charged:
             take_back(dataset, charge)
 
 

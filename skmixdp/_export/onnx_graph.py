@@ -27,8 +27,8 @@ class Graph:
             raise TypeError(f"to_onnx cannot name an input after the column {name!r}; rename it before fit.")
         helper = self.onnx.helper
         kind = self.onnx.TensorProto.STRING if text else helper.np_dtype_to_tensor_dtype(self.dtype)
-        made = helper.make_tensor_value_info(name, kind, [None, width])
-        if self.inputs.setdefault(name, made) != made:
+        entry = helper.make_tensor_value_info(name, kind, [None, width])
+        if self.inputs.setdefault(name, entry) != entry:
             raise TypeError(
                 f"to_onnx cannot read the column {name!r} as a number and as a text; give each a column."
             )

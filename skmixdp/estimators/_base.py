@@ -337,8 +337,8 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
                 if equivalent in accepted:
                     hint = f"{equivalent} is what comes closest."
                 raise TypeError(f"{cls.__name__} has no parameter {name!r}; {hint}")
-        made: Self = super().__new__(cls)
-        return made
+        instance: Self = super().__new__(cls)
+        return instance
 
     #: Known leaks of the present fit, and of the scikit-learn calls around it.
     _leaks: tuple[str, ...]

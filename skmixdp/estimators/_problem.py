@@ -49,7 +49,7 @@ def public_facts(table: Table, loss: Loss, *, finite: bool, lengths: bool, weigh
         "targets" if loss.quadratic else "labels": True,
         "weights": weights,
     }
-    facts = counts, passed(*(name for name, made in all_checks.items() if made))
+    facts = counts, passed(*(name for name, is_made in all_checks.items() if is_made))
     return facts if table.declared is None else (*facts, f"that X is an array of {table.declared} (declared)")
 
 

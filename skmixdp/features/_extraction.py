@@ -52,7 +52,7 @@ def extract(items: Items, encoder: Encoder, run: Run, settings: Settings, transf
         raise ValueError("X holds no items; pass at least one.")
     description = {**encoder.description, "precision": settings.precision}
     rows = np.empty((n, encoder.n_outputs), dtype=np.float32)
-    done = np.zeros(n, dtype=bool)
+    read = np.zeros(n, dtype=bool)
     keys: list[bytes | None] = [None] * n
     store = None
     if transformer.cache is not None:
@@ -60,12 +60,12 @@ def extract(items: Items, encoder: Encoder, run: Run, settings: Settings, transf
         weights = description["weights"]["sha256"]
         store = RowCache(transformer.cache, {**description, "weights": weights}, dtype)
         keys = [_digest(items, index) for index in range(n)]
-        done = store.read(keys, rows)
-    todo = np.flatnonzero(~done).tolist()
+        read = store.read(keys, rows)
+    todo = np.flatnonzero(~read).tolist()
     skipped: list[Skipped] = []
     n_computed = 0
     bar = progress_bar(
-        total=n, initial=int(done.sum()), desc=type(transformer).__name__, verbose=transformer.verbose
+        total=n, initial=int(read.sum()), desc=type(transformer).__name__, verbose=transformer.verbose
     )
     try:
         for places, computed, failures in run(encoder, items, todo, settings):
@@ -76,7 +76,7 @@ def extract(items: Items, encoder: Encoder, run: Run, settings: Settings, transf
                     )
             skipped += failures
             rounded = _rounded(computed, dtype, items, places)
-            rows[places], done[places] = rounded, True
+            rows[places], read[places] = rounded, True
             n_computed += len(places)
             if store is not None:
                 store.add([keys[place] for place in places], rounded)
@@ -90,9 +90,9 @@ def extract(items: Items, encoder: Encoder, run: Run, settings: Settings, transf
             store.flush()
     skipped.sort(key=lambda failure: failure.index)
     report = {**description, "device": settings.device, "dtype": dtype}
-    index = np.flatnonzero(done)
+    index = np.flatnonzero(read)
     return Extraction(
-        rows if done.all() else rows[index], index, tuple(skipped), n_computed, json.loads(json.dumps(report))
+        rows if read.all() else rows[index], index, tuple(skipped), n_computed, json.loads(json.dumps(report))
     )
 
 

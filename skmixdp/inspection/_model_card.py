@@ -279,8 +279,8 @@ def _facts(estimator: Model) -> dict[str, str]:
     if isinstance(estimator, FittedSearch):
         facts["chosen parameters"] = str(estimator.best_params_)
     row_map = row_map_of(head)
-    done = [words for name, words in _PREPARED.items() if row_map is not None and _has_step(row_map, name)]
-    facts["preprocessing"] = ", ".join([*before, *done]) or "none"
+    steps = [words for name, words in _PREPARED.items() if row_map is not None and _has_step(row_map, name)]
+    facts["preprocessing"] = ", ".join([*before, *steps]) or "none"
     if hasattr(estimator, "n_features_in_"):
         facts["features"] = str(estimator.n_features_in_)
     if (classes := classes_of(estimator)) is not None:

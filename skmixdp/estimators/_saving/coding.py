@@ -314,10 +314,10 @@ class Decoder:
     def _object(self, value: Any) -> Any:
         kind, values = class_named(value["class"]), self.named(value["values"])
         with _errors_of(kind):
-            made = kind(**values)
-            if isinstance(made, Checked):
-                made.check_fields()
-            return made
+            decoded = kind(**values)
+            if isinstance(decoded, Checked):
+                decoded.check_fields()
+            return decoded
 
     def _fitted(self, value: Any) -> Any:
         name = value["fitted"]

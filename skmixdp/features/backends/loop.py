@@ -45,10 +45,10 @@ def run(encoder: Encoder, items: Items, places: Sequence[int], settings: Setting
         rows = torch.empty((0, encoder.n_outputs)) if batch is None else forward(batch)
         waiting.append((numbers, _Fetch(rows), failures))
         if len(waiting) > int(cuda):
-            done, fetch, failed = waiting.popleft()
-            yield done, fetch.rows(), failed
-    for done, fetch, failed in waiting:
-        yield done, fetch.rows(), failed
+            numbers, fetch, failed = waiting.popleft()
+            yield numbers, fetch.rows(), failed
+    for numbers, fetch, failed in waiting:
+        yield numbers, fetch.rows(), failed
 
 
 class _Fetch:

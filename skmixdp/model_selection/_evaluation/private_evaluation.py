@@ -154,8 +154,8 @@ def private_evaluation(
     >>> from skmixdp.model_selection import private_evaluation
     >>> X, y = make_classification(6000, 10, n_informative=5, random_state=0)
     >>> clf = MixedDPLogisticRegression(epsilon=1.0, classes=[0, 1]).fit(X[:3000], y[:3000])
-    >>> found = private_evaluation(clf, X[3000:], y[3000:], epsilon=1.0)
-    >>> area = found.roc_auc()
+    >>> evaluation = private_evaluation(clf, X[3000:], y[3000:], epsilon=1.0)
+    >>> area = evaluation.roc_auc()
     >>> bool(area.low < area.value < area.high and area.value > 0.7)
     True
     """

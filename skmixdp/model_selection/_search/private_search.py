@@ -257,10 +257,10 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
                 with progress.ended_by_errors():
                     outcomes.enter_context(charged([transaction]))
                 trials = [(prepared(self, plan, *pair), rows) for pair in zip(tried, seeds, strict=True)]
-                done, caught = self._run(plan, token, trials, progress)
+                outcomes, caught = self._run(plan, token, trials, progress)
                 # A secret trial that failed has no score, and loses to any other.
-                succeeded = [i for i, outcome in enumerate(done) if outcome is not None]
-                scores = [done[i][0] for i in succeeded]
+                succeeded = [i for i, outcome in enumerate(outcomes) if outcome is not None]
+                scores = [outcomes[i][0] for i in succeeded]
                 if not succeeded:
                     progress.finish()
                     raise RuntimeError(
@@ -268,12 +268,12 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
                         "why stays secret, so fit the candidates to rows that are public to find out."
                     )
                 winner = succeeded[best_of(scores)]
-                _, best, winner_warnings = done[winner]
+                _, best, winner_warnings = outcomes[winner]
                 caught = winner_warnings if plan.strategy == "random" else caught
                 progress.finish()
             if plan.strategy == "random":  # the number of trials and the other ones stay secret
                 best.set_params(**verbosity_of(prepare(self.estimator, tried[winner], {})))
-                tried, scores, winner = [tried[winner]], [done[winner][0]], 0
+                tried, scores, winner = [tried[winner]], [outcomes[winner][0]], 0
             self.cv_results_ = results_of(tried, scores)
             self.best_index_ = winner
             self.best_params_, self.best_score_ = tried[winner], scores[winner]
@@ -342,9 +342,9 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
             # A progress bar would count the trials, whose number is secret.
             options = {"total": len(trials), "desc": type(self).__name__, "unit": "fit"}
             hidden = _NO_BAR if is_secret else None
-            done = list(progress_bar(results, verbose=self.verbose, hidden=hidden, **options))
-        caught = [warning for outcome in done if outcome is not None for warning in outcome[2]]
-        return done, [*together, *caught]
+            outcomes = list(progress_bar(results, verbose=self.verbose, hidden=hidden, **options))
+        caught = [warning for outcome in outcomes if outcome is not None for warning in outcome[2]]
+        return outcomes, [*together, *caught]
 
     def _key(self, *rows: object) -> str:
         """Cache key, which is equal for equal parameters and rows."""

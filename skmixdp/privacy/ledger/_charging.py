@@ -28,18 +28,18 @@ def charge_together(requests: Sequence[tuple[Any, Mapping[str, Any]]], outcome: 
     prepared = [dataset._charging(**arguments, outcome=outcome) for dataset, arguments in requests]
 
     def work(connection: Connection) -> list[Charge]:
-        made: list[Charge] = []
+        charges: list[Charge] = []
         for charging in prepared:
             try:
-                made.append(charging(connection))
+                charges.append(charging(connection))
             except BudgetExceededError as error:
                 if len(prepared) == 1:
                     raise
                 raise BudgetExceededError(
                     f"{len(prepared)} charges are made together or not at all, and only the first "
-                    f"{len(made)} fit: {error}"
+                    f"{len(charges)} fit: {error}"
                 ) from None
-        return made
+        return charges
 
     charges: list[Charge] = datasets[0].ledger._store.transact(work, write=True)
     return charges
