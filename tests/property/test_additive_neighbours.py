@@ -15,6 +15,10 @@ Y = (np.abs(X[:, 0]) > 0.7).astype(int)
 TERMS = {"epsilon": 8.0, "delta": 1e-4, "random_state": 0}
 PUBLIC_TERMS = {**TERMS, "epsilon": 2.0}
 CHOOSING = {**TERMS, "epsilon": 60.0, "interactions": "auto"}
+#: A class of one row in 20, in which :data:`ROW` is, and public rows that have as many of both classes.
+RARE = (np.arange(N) % 20 == ROW % 20).astype(int)
+RARE_TERMS = {**TERMS, "epsilon": 30.0}
+PUBLIC_OF_RARE = {"X_pub": X[3:43] + 2.0 * RARE[3:43, None], "y_pub": np.arange(40) % 2}
 #: What the row is that differs.
 ROWS = {
     "typical": X[0],
@@ -29,6 +33,14 @@ FITS = {
     "public rows": (AdditiveDPClassifier(**PUBLIC_TERMS), Y, {"X_pub": X[1:20], "y_pub": Y[1:20]}),
     "few public rows": (AdditiveDPClassifier(**TERMS), Y, {"X_pub": X[1:9], "y_pub": Y[1:9]}),
     "pairs": (AdditiveDPClassifier(classes=[0, 1], interactions=[(0, 1), (3, 2)], **TERMS), Y, {}),
+    "several classes": (AdditiveDPClassifier(classes=[0, 1, 2], **TERMS), Y + (X[:, 1] > 2), {}),
+    "rare class": (AdditiveDPClassifier(classes=[0, 1], **RARE_TERMS), RARE, {}),
+    "rare class, public rows": (AdditiveDPClassifier(**RARE_TERMS), RARE, PUBLIC_OF_RARE),
+    "rare class, useless public rows": (
+        AdditiveDPClassifier(**RARE_TERMS),
+        RARE,
+        {"X_pub": PUBLIC_OF_RARE["X_pub"], "y_pub": 1 - PUBLIC_OF_RARE["y_pub"]},
+    ),
     "targets": (AdditiveDPRegressor(**TERMS), X[:, 1] + 3, {}),
     "counts": (AdditiveDPPoissonRegressor(**{**TERMS, "epsilon": 40.0}), Y, {}),
     "counts, public rows": (
@@ -159,4 +171,4 @@ def test_releases_use_up_the_budget_and_no_more(monkeypatch, name):
         lines = 0.01 if name == "declared" else 0.0  # a run of its own
         assert knots == pytest.approx((shares["knots"] - lines) * model.privacy_.mu**2, rel=1e-6)
         assert log[0].sensitivity == pytest.approx(np.sqrt(3 if name == "declared" else D), rel=0.02)
-    assert ("knots" in shares) == (name not in ("public rows", "counts, public rows"))
+    assert ("knots" in shares) == (not name.endswith("public rows") or name == "few public rows")
