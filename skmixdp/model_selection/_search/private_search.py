@@ -245,7 +245,7 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
                 event=plan.terms.event(plan.trials, plan.fit_epsilon),
                 unit=plan.unit,
             )
-            with progress_of(self.memory, key) as progress, ExitStack() as outcomes:
+            with progress_of(self.memory, key) as progress, ExitStack() as charge:
                 shown: set[Key] = set()
                 drawn, transaction.charge = resumed(self, progress)
                 if drawn is None:
@@ -255,7 +255,7 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
                 if isinstance(self.ledger, LedgerDataset):
                     transaction.key = token
                 with progress.ended_by_errors():
-                    outcomes.enter_context(charged([transaction]))
+                    charge.enter_context(charged([transaction]))
                 trials = [(prepared(self, plan, *pair), rows) for pair in zip(tried, seeds, strict=True)]
                 outcomes, caught = self._run(plan, token, trials, progress)
                 # A secret trial that failed has no score, and loses to any other.
