@@ -1,8 +1,7 @@
 """Rows larger than memory, and rows on several workers: time and memory of passes and of a fit.
 
 ``python -m benchmarks.scale --out results/scale`` writes ``memory_map.md`` and ``dask.md``. The file of
-rows is made in ``--out`` and removed afterwards. Each figure is printed as soon as it is measured. Times of
-1,000,000 rows (``--rows``) are a fifth of those of 5,000,000, and take a minute.
+rows is made in ``--out`` and removed afterwards. Each figure is printed as soon as it is measured.
 """
 
 import argparse
