@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .._engine import (
     GaussianMechanism,
+    LostReleaseError,
     NoisyQuery,
     Plan,
     Procedure,
@@ -395,11 +396,18 @@ class Fit:
         """The result of a generator that queries rows after a map; without one, their labels alone."""
         return bind_rows(self.data.private.mapped(row_map), queries)
 
-    def correct(self, ask: Callable[[float], Rounds], price: Price) -> Procedure[Any]:
-        """The result of queries about the trained head, which share one release over all rows."""
+    def correct(self, ask: Callable[[float], Rounds], price: Price, before: Any) -> Procedure[Any]:
+        """The result of queries about the trained head, which share one release over all rows.
+
+        Where a fit was interrupted between two of them, the second is not asked again, since its noise may
+        have been drawn. The result is then what was known ``before``.
+        """
         assert self.plan is not None
         multiplier = self.budget.multiplier(price)
         mechanism = GaussianMechanism(multiplier, 1, self.transaction.noise)
         mechanism.begin_step(self.data.members)
         queries = answered(mechanism, ask(multiplier), [], self.plan.info)
-        return self.ask(queries, self.mapping.row_map)
+        try:
+            return (yield from self.ask(queries, self.mapping.row_map))
+        except LostReleaseError:
+            return before

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit, logit, softmax
 from sklearn.isotonic import isotonic_regression
 
-from ..._engine import LostReleaseError, Procedure
+from ..._engine import Procedure
 from ..._linear import Loss
 from ..._rows import BinCounts, Block, Contribution
 from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray, Rounds
@@ -86,7 +86,7 @@ class Temperature(Stage):
                 n_rare=fit.plan.info.n_effective * fit.labels.rarest,
                 constant=fit.mapping.row_map.intercept_value,
             )
-        W = yield from fit.correct(scaling, price)
+        W = yield from fit.correct(scaling, price, fit.head.W)
         return fit.spent(self, price, head=replace(fit.head, W=W))
 
 
@@ -251,7 +251,7 @@ class MeanPrediction(Stage):
             n_rows=fit.plan.info.n_effective,
             constant=constant,
         )
-        W = yield from fit.correct(moved, price)
+        W = yield from fit.correct(moved, price, fit.head.W)
         return fit.spent(self, price, head=replace(fit.head, W=W))
 
 
@@ -359,10 +359,7 @@ class Residuals(Stage):
         constant = fit.mapping.row_map.intercept_value
         assert fit.head is not None and fit.plan is not None and constant is not None
         moved = partial(recalibrated, fit.head.W, n_rows=fit.plan.info.n_effective, constant=constant)
-        try:
-            W = yield from fit.correct(moved, price)
-        except LostReleaseError:  # the fit was interrupted between both parts, and goes on without them
-            return fit.spent(self, price)
+        W = yield from fit.correct(moved, price, fit.head.W)
         return fit.spent(self, price, head=replace(fit.head, W=W))
 
 

@@ -306,10 +306,8 @@ class Comparison(Stage):
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         recipe, head = fit.recipe, fit.head
         assert recipe is not None and head is not None
-        if not price:
-            W = recipe.update.result(head.W, head.state)
-        else:
+        W = recipe.update.result(head.W, head.state)
+        if price:
             assert recipe.comparison is not None
-            ask = partial(recipe.comparison.ask, head.W, head.state)
-            W = yield from fit.correct(ask, price)
+            W = yield from fit.correct(partial(recipe.comparison.ask, head.W, head.state), price, W)
         return fit.spent(self, price, head=replace(head, W=W))

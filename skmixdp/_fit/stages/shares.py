@@ -288,10 +288,10 @@ class Adjustment(Stage):
         return tuple(line for line in lines if line[1])
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        rounds = partial(self._adjust, fit, price)
-        queries = fit.correct(rounds, price) if price else cast(Procedure[Any], rounds(0.0))
-        W, shares = yield from queries
         assert fit.head is not None
+        rounds, before = partial(self._adjust, fit, price), (fit.head.W, fit.labels.shares)
+        queries = fit.correct(rounds, price, before) if price else cast(Procedure[Any], rounds(0.0))
+        W, shares = yield from queries
         labels = replace(fit.labels, shares=shares)
         return fit.spent(self, price, head=replace(fit.head, W=W), labels=labels)
 

@@ -42,6 +42,7 @@ y_pub = np.repeat(np.arange(3), 8)
 X_pub = CENTRES[y_pub] + rng.normal(size=(24, D))
 PUBLIC = {"X_pub": X_pub, "y_pub": y_pub}
 LABELS = np.stack([y > 0, X[:, 0] > 0], axis=1).astype(int)
+RARE = (np.arange(N) % 20 == 0).astype(int)
 TARGET = X @ rng.normal(size=D) + y
 
 
@@ -65,6 +66,8 @@ FITS = {
     "labels": (MixedDPLogisticRegression(), X, LABELS, {}),
     "ridge": (MixedDPRidge(target_scale=10.0), X, TARGET, {}),
     "additive": (AdditiveDPRegressor(target_scale=10.0, epsilon=8.0), X[:, :3], TARGET, {}),
+    "rare class": (MixedDPLogisticRegression(classes=[0, 1], epsilon=8.0), X, RARE, {}),
+    "skewed classes": (MixedDPLogisticRegression(epsilon=4.0), X, np.where(y == 2, y, 0), PUBLIC),
     "ridge with public rows": (MixedDPRidge(), X, TARGET, {"X_pub": X[:40], "y_pub": TARGET[:40]}),
 }
 
@@ -173,8 +176,8 @@ def test_a_resumed_fit_gives_the_head_of_one_that_was_not_interrupted(
     name, people, path, silent, monkeypatch
 ):
     whole, n_released = count(FITS[name], None)
-    # The last release of this regression has two parts, so what is lost between them is not drawn again.
-    numbers = {2, n_released // 2, n_released - (name == "additive")}
+    # The last release of these has two parts, so what is lost between them is not drawn again.
+    numbers = {2, n_released // 2, n_released - (name in ("additive", "skewed classes"))}
     for number in numbers:
         with monkeypatch.context() as patched:
             in_passes(patched, number)
@@ -196,17 +199,23 @@ def test_a_resumed_fit_gives_the_head_of_one_that_was_not_interrupted(
     assert len(people.charges()) == len(numbers)
 
 
-def test_a_regression_keeps_its_head_if_the_second_part_of_a_release_is_lost(
-    people, path, silent, monkeypatch
+@pytest.mark.parametrize(("name", "place"), [("additive", 0), ("rare class", 1), ("skewed classes", 0)])
+def test_a_fit_keeps_its_head_if_the_second_part_of_a_release_is_lost(
+    name, place, people, path, silent, monkeypatch
 ):
-    whole, n_released = count(FITS["additive"], None)
+    """The last release of a regression, of a rare class but for one, and of shares of classes."""
+    whole, n_released = count(FITS[name], None)
     with monkeypatch.context() as patched:
-        in_passes(patched, n_released)
+        in_passes(patched, n_released - place)
         with pytest.raises(Cut), resumable(path):
-            fitted(*FITS["additive"], people)
+            fitted(*FITS[name], people)
     with recorded_releases() as released, resumable(path):
-        head = fitted(*FITS["additive"], people)
-    assert len(released) == 0 and not np.allclose(head.coef_, whole.coef_, atol=1e-4)
+        head = fitted(*FITS[name], people)
+    assert len(released) == place
+    if name == "skewed classes":
+        assert hasattr(whole, "class_shares_") and not hasattr(head, "class_shares_")
+    else:
+        assert not np.allclose(head.coef_, whole.coef_, atol=1e-4)
     assert head.privacy_.shares == whole.privacy_.shares and people.charges()[-1].outcome == "finished"
 
 
