@@ -83,6 +83,7 @@ KINDS += [
 
 #: Curves of rates have knots of noisy histograms, and another length of rows.
 KINDS += [("curves", {"exposure": E}, C), ("curves", {"exposure": E, "sample_weight": W}, C)]
+KINDS += [("curves", {"exposure": E, "noise": "discrete", "neighboring": "replace_one"}, C)]
 
 #: Exposures of the odd rows.
 ODD_EXPOSURES = [1e300, 5e-324, 1e-300, 1.0, 2.0**64, 1e-3, 1e3]
