@@ -161,7 +161,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "model_selection/_evaluation/groups.py": (2, {"Parts.of": (5, "shapes")}),
     "model_selection/_evaluation/private_evaluation.py": (
         2,
-        {"_scores": (5, "shapes"), "_check_one_each": (1, "shapes")},
+        {"_scores": (4, "shapes"), "private_evaluation": (2, "shapes")},
     ),
     "model_selection/_evaluation/scores.py": (1, {"ScoreEvaluation.threshold": (1, "released")}),
     "model_selection/_public.py": (1, {}),

@@ -10,8 +10,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..._engine.transaction import Transaction
-from ..._fit.sums import noisy_histograms
 from ..._utils.annexes import annex
 from ..._utils.documents import Document, Section
 from ..._utils.frames import n_rows_of
@@ -240,32 +238,15 @@ class Parts:
         """Number of groups."""
         return max(len(self.names), 1)
 
-    def evaluated(
-        self,
-        bins: NDArray[np.intp],
-        n_bins: int,
-        transaction: Transaction,
-        public: tuple[str, ...],
-        units: Units,
-        evaluation: Callable[[NoisyCells, PrivacyReport], Any],
-    ) -> Any:
-        """The evaluation of all rows, or that of each group, from histograms of the rows' ``bins`` (n, h).
-
-        *Guarantee*: that of one release of h histograms, since each row is in one group.
-        """
-        bins = bins + n_bins * self.places
-        n_bins, public = n_bins * self.number, self.known(public)
-        counts, scale, report = noisy_histograms(bins, n_bins, transaction, public, units)
-        return self.split(counts, scale, report, units, evaluation)
-
     @property
     def places(self) -> Any:
         """The index of the group of each row, (n_rows, 1), or 0 for one group."""
         return 0 if self.codes is None else self.codes[:, np.newaxis]
 
-    def known(self, public: tuple[str, ...]) -> tuple[str, ...]:
-        """Facts that are treated as public, and what is known of groups."""
-        return public if self.codes is None else (*public, "the names of the groups (declared)")
+    @property
+    def known(self) -> tuple[str, ...]:
+        """What is known of the groups, for the report."""
+        return () if self.codes is None else ("the names of the groups (declared)",)
 
     def split(
         self,
@@ -275,7 +256,10 @@ class Parts:
         units: Units,
         evaluation: Callable[[NoisyCells, PrivacyReport], Any],
     ) -> Any:
-        """The evaluation of all rows, or that of each group, from noisy histograms (h, n_bins * number)."""
+        """The evaluation of all rows, or that of each group, from noisy histograms (h, n_bins * number).
+
+        *Guarantee*: that of one release of h histograms, since each row is in one group.
+        """
         if self.codes is None:
             return evaluation(NoisyCells(counts, scale, units.n_units), report)
         groups, unknown = {}, []

@@ -1,6 +1,8 @@
 """Evaluation of a model on private rows: predictions, cells, and metrics."""
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._engine.transaction import Transaction
 from ..._fit.predictions import in_memory, predicted
 from ..._fit.statistics import sensitivity_of
-from ..._fit.sums import noisy_deviances
+from ..._fit.sums import noisy_deviances, noisy_histograms
 from ..._rows import (
     check_counts,
     check_exposure,
@@ -36,6 +38,9 @@ from .residuals import FINENESS, ResidualEvaluation
 from .scores import LARGEST_LOGIT, ScoreEvaluation
 
 Array = NDArray[Any]
+
+#: The cells (n_rows, h) of rows in h histograms, how many, facts about them, and what makes the evaluation.
+_Layout = tuple[NDArray[np.intp], int, tuple[str, ...], Callable[[NoisyCells, PrivacyReport], Any]]
 
 #: Fewest cells of ``"auto"``.
 _FEWEST_CELLS = 16
@@ -178,53 +183,62 @@ def private_evaluation(
         of_counts = layout == "deviance" or (layout == "auto" and predicts_rates(last_step(estimator)))
         if not of_counts:
             check("exposure", exposure, None, remedy="it is for counts and layout='deviance'")
+        bounds = [("target_bounds", target_bounds, None), ("residual_bound", residual_bound, None)]
+        cells: Callable[..., _Layout]
         if is_regressor(estimator):
             check("layout", layout, "auto", "residuals", "deviance", remedy="the model is a regression")
             if of_counts:
-                ours: dict[str, Any] = {
-                    "target_bounds": (target_bounds, None),
-                    "residual_bound": (residual_bound, None),
-                }
-                ours |= {"n_bins": (n_bins, "auto")}
-                for name, (value, needed) in ours.items():
-                    check(
-                        name,
-                        value,
-                        needed,
-                        remedy="deviances have cells of their own; or pass layout='residuals'",
-                    )
-                return _deviances(estimator, X, y, transaction, exposure, groups, parts)
-            return _residuals(
-                estimator, X, y, transaction, n_bins, target_bounds, residual_bound, groups, parts
+                for name, value, needed in (*bounds, ("n_bins", n_bins, "auto")):
+                    remedy = "deviances have cells of their own; or pass layout='residuals'"
+                    check(name, value, needed, remedy=remedy)
+            else:
+                low, high = _check_bounds(target_bounds)
+                bound = (high - low) / 2 if residual_bound is None else residual_bound
+                check("residual_bound", bound, _LENGTH)
+                cells = partial(_residuals, low, high, bound)
+            method, answers, model = "predict", "counts" if of_counts else "targets", "and the model"
+        else:
+            if not is_classifier(estimator) or not hasattr(estimator, "predict_proba"):
+                raise TypeError(
+                    f"estimator={shown(estimator)} must be a fitted regressor, or a classifier with "
+                    "predict_proba."
+                )
+            check("layout", layout, "auto", "top", "one_vs_rest", remedy="the model is a classifier")
+            for name, value, needed in bounds:
+                check(name, value, needed, remedy="a classifier has no residuals")
+            # That of this library or of scikit-learn.
+            if "ThresholdClassifier" in type(last_step(estimator)).__name__:
+                warn(
+                    "the model has a threshold of its own, and the summary is at 0.5; pass the threshold to "
+                    "at(...)."
+                )
+            cells = partial(_scores, estimator, layout)
+            method, answers, model = "predict_proba", "labels", "the model and its classes"
+        outputs, y, units = predicted(estimator, method, X, y, groups, noise)
+        if method == "predict" and outputs.size != len(outputs):
+            raise ValueError(
+                f"predict gives an array of shape {outputs.shape}; evaluate one target at a time."
             )
-        if not is_classifier(estimator) or not hasattr(estimator, "predict_proba"):
-            raise TypeError(
-                f"estimator={shown(estimator)} must be a fitted regressor, or a classifier with "
-                "predict_proba."
-            )
-        check("layout", layout, "auto", "top", "one_vs_rest", remedy="the model is a classifier")
-        for name, value in (("target_bounds", target_bounds), ("residual_bound", residual_bound)):
-            check(name, value, None, remedy="a classifier has no residuals")
-        return _scores(estimator, X, y, transaction, layout, n_bins, groups, parts)
+        public = (f"the number of {units.plural}, {model}", _checks_passed(answers, units))
+        if of_counts:
+            counts = check_counts(y, "y", len(outputs), "X")
+            exposures = check_exposure(exposure, "exposure", len(outputs), "X")
+            codes = np.broadcast_to(parts.places, (len(counts), 1))
+            values = np.column_stack([counts, exposures, exposures * outputs.ravel(), codes])
+            terms = exposure is not None, parts.number, transaction, public + parts.known, units
+            sums, scale, rate, report = noisy_deviances(values, *terms)
+            return parts.split(sums, scale, report, units, partial(CountEvaluation, rate=rate))
+        number = partial(_number_of_bins, n_bins, units.n_units // parts.number, transaction)
+        bins, n_cells, declared, evaluation = cells(outputs, y, number)
+        bins, n_cells = bins + n_cells * parts.places, n_cells * parts.number
+        noisy = noisy_histograms(bins, n_cells, transaction, public + declared + parts.known, units)
+        return parts.split(*noisy, units, evaluation)
 
 
 def _scores(
-    estimator: BaseEstimator,
-    X: object,
-    y: Any,
-    transaction: Transaction,
-    layout: str,
-    n_bins: int | str,
-    groups: object,
-    parts: Parts,
-) -> Any:
-    """The evaluation of a classifier."""
-    # That of this library or of scikit-learn.
-    if "ThresholdClassifier" in type(last_step(estimator)).__name__:
-        warn(
-            "the model has a threshold of its own, and the summary is at 0.5; pass the threshold to at(...)."
-        )
-    P, y, units = predicted(estimator, "predict_proba", X, y, groups, transaction.budget.noise)
+    estimator: BaseEstimator, layout: str, P: Array, y: Any, number_of: Callable[[int], int]
+) -> _Layout:
+    """The cells of a classifier's probabilities and answers."""
     several = is_indicator(y)
     if _has_several_labels(estimator) and not several:
         raise ValueError(
@@ -255,95 +269,36 @@ def _scores(
         if layout == "auto" and k > 2:
             layout = "top"
     low = -LARGEST_LOGIT
+    evaluation: Callable[..., Any] = ScoreEvaluation
     if several or layout == "one_vs_rest":
-        places = answers if several else answers[:, np.newaxis] == np.arange(k)
-        scores = P
+        scores, places = P, answers if several else answers[:, np.newaxis] == np.arange(k)
+        evaluation = partial(OneVsRestEvaluation, classes=classes, exclusive=not several)
     elif layout == "top":
         low = -math.log(k - 1) if k > 2 else 0.0  # the largest of k probabilities is at least 1 / k
         best = P.argmax(axis=1)
         scores, places = np.take_along_axis(P, best[:, np.newaxis], 1), (best == answers)[:, np.newaxis]
+        evaluation = partial(ScoreEvaluation, question="correct")
     else:
         scores, places = P[:, 1:], answers[:, np.newaxis]
-    number = _number_of_bins(n_bins, units.n_units // parts.number, transaction, scores.shape[1])
+    number = number_of(scores.shape[1])
     bins = _bins_of(logit(scores), low, LARGEST_LOGIT, number) + number * places.astype(np.intp)
-    public = (f"the number of {units.plural}, the model and its classes", _checks_passed("labels", units))
-    logits = np.linspace(low, LARGEST_LOGIT, number + 1)
-
-    def evaluation(cells: NoisyCells, report: PrivacyReport) -> ScoreEvaluation | OneVsRestEvaluation:
-        if several or layout == "one_vs_rest":
-            return OneVsRestEvaluation(cells, report, logits, classes, exclusive=not several)
-        return ScoreEvaluation(cells, report, logits, "correct" if layout == "top" else "label")
-
-    return parts.evaluated(bins, 2 * number, transaction, public, units, evaluation)
+    return bins, 2 * number, (), partial(evaluation, logits=np.linspace(low, LARGEST_LOGIT, number + 1))
 
 
 def _residuals(
-    estimator: BaseEstimator,
-    X: object,
-    y: object,
-    transaction: Transaction,
-    n_bins: int | str,
-    bounds: object,
-    bound: object,
-    groups: object,
-    parts: Parts,
-) -> Any:
-    """The evaluation of a regressor."""
-    low, high = _check_bounds(bounds)
-    bound = (high - low) / 2 if bound is None else bound
-    check("residual_bound", bound, _LENGTH)
-    predictions, y, units = predicted(estimator, "predict", X, y, groups, transaction.budget.noise)
+    low: float, high: float, bound: float, predictions: Array, y: object, number_of: Callable[[int], int]
+) -> _Layout:
+    """The cells of residuals and targets."""
     targets = check_target(y, "y", len(predictions), "X")
-    _check_one_each(predictions)
-    number = 2 * (_number_of_bins(n_bins, units.n_units // parts.number, transaction, 2) // 2)
+    number = 2 * (number_of(2) // 2)
     residuals, ends = (np.arcsinh((targets - predictions.ravel()) / bound * FINENESS), np.arcsinh(FINENESS))
     bins = np.column_stack([_bins_of(residuals, -ends, ends, number), _bins_of(targets, low, high, number)])
-    public = (
-        f"the number of {units.plural}, and the model",
-        _checks_passed("targets", units),
-        "the bounds of targets and residuals (declared)",
+    evaluation = partial(
+        ResidualEvaluation,
+        residual_edges=bound * np.sinh(np.linspace(-ends, ends, number + 1)) / FINENESS,
+        target_edges=np.linspace(low, high, number + 1),
     )
-    residual_edges = bound * np.sinh(np.linspace(-ends, ends, number + 1)) / FINENESS
-
-    def evaluation(cells: NoisyCells, report: PrivacyReport) -> ResidualEvaluation:
-        return ResidualEvaluation(cells, report, residual_edges, np.linspace(low, high, number + 1))
-
-    return parts.evaluated(bins, number, transaction, public, units, evaluation)
-
-
-def _deviances(
-    estimator: BaseEstimator,
-    X: object,
-    y: object,
-    transaction: Transaction,
-    exposure: object,
-    groups: object,
-    parts: Parts,
-) -> Any:
-    """The evaluation of a regressor of counts."""
-    rates, y, units = predicted(estimator, "predict", X, y, groups, transaction.budget.noise)
-    counts = check_counts(y, "y", len(rates), "X")
-    exposures = check_exposure(exposure, "exposure", len(rates), "X")
-    _check_one_each(rates)
-    codes = np.broadcast_to(parts.places, (len(counts), 1))
-    values = np.column_stack([counts, exposures, exposures * rates.ravel(), codes])
-    public = parts.known((f"the number of {units.plural}, and the model", _checks_passed("counts", units)))
-    histograms, scale, rate, report = noisy_deviances(
-        values, exposure is not None, parts.number, transaction, public, units
-    )
-
-    def evaluation(cells: NoisyCells, report: PrivacyReport) -> CountEvaluation:
-        return CountEvaluation(cells, report, rate)
-
-    return parts.split(histograms, scale, report, units, evaluation)
-
-
-def _check_one_each(predictions: Array) -> None:
-    """Refuse several predictions of a row."""
-    if predictions.size != len(predictions):
-        raise ValueError(
-            f"predict gives an array of shape {predictions.shape}; evaluate one target at a time."
-        )
+    return bins, number, ("the bounds of targets and residuals (declared)",), evaluation
 
 
 def _number_of_bins(n_bins: int | str, n_rows: int, transaction: Transaction, n_histograms: int) -> int:
