@@ -103,6 +103,11 @@ def interval(value: float, excess: Callable[[float], float], low: float, high: f
     return Estimate(*(min(max(end + moved, low), high) for end in (value, *ends)))
 
 
+def first_of_two(values: Floats) -> Floats:
+    """Values (m,) of the cells of the first of two histograms, with zeros for the second, (2, m)."""
+    return np.stack([values, np.zeros_like(values)])
+
+
 def _on_simplex(counts: Floats, total: float) -> Floats:
     """The nearest numbers (m,) to ``counts`` that are at least 0 and have this sum."""
     falling = np.sort(counts)[::-1]

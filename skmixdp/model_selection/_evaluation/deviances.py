@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from ..._fit.sums import BEYOND, MIDDLES, N_CELLS, end_of
-from .cells import Estimate, Evaluation, Floats
+from .cells import Estimate, Evaluation, Floats, first_of_two
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,8 +50,7 @@ class CountEvaluation(Evaluation):
 
     def mean_deviance(self) -> Estimate:
         """Mean Poisson deviance of the predicted counts, ``2 (y log(y / mean) - y + mean)`` of each row."""
-        a = np.stack([self.deviances, np.zeros(N_CELLS)])
-        rows = np.stack([np.ones(N_CELLS), np.zeros(N_CELLS)])
+        a, rows = first_of_two(self.deviances), first_of_two(np.ones(N_CELLS))
         value, low, high = self.cells.mean(a, 0.0, float(a.max()), rows=rows)
         return Estimate(value, low, high + self._hidden / self.cells.n_rows)
 
@@ -61,10 +60,8 @@ class CountEvaluation(Evaluation):
         The interval takes both deviances of a row as uncorrelated. They mostly correlate positively, which
         would make it shorter.
         """
-        zeros = np.zeros(N_CELLS)
-        unexplained = self.cells.ratio(
-            np.stack([self.deviances, zeros]), np.stack([zeros, self.deviances]), 0.0, 2.0
-        )
+        deviances = first_of_two(self.deviances)
+        unexplained = self.cells.ratio(deviances, deviances[::-1], 0.0, 2.0)
         null = max(float(self.deviances @ self.counts[1]), self._hidden)
         low, high = 1 - unexplained.high, 1 - unexplained.low * null / (null + self._hidden)
         return Estimate(1 - unexplained.value, low, high)

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from ..._utils.validation import PROBABILITY, check, number
-from .cells import Estimate, Evaluation, Floats
+from .cells import Estimate, Evaluation, Floats, first_of_two
 
 #: Cells of residuals have equal width in arsinh(residual / unit), so that they are finer near 0. The unit is
 #: the bound on the residuals divided by this.
@@ -33,10 +33,6 @@ class ResidualEvaluation(Evaluation):
     residual_edges: Floats
     target_edges: Floats
 
-    def _of_residuals(self, values: Floats) -> Floats:
-        """The values of cells of residuals, with zeros for the cells of targets, (2, n_bins)."""
-        return np.stack([values, np.zeros_like(values)])
-
     @property
     def _residuals(self) -> Floats:
         """Middles (n_bins,) of the cells of residuals, on the scale on which cells have equal width."""
@@ -57,9 +53,9 @@ class ResidualEvaluation(Evaluation):
         return Estimate(*(math.sqrt(end) for end in self._mean(self._residuals**2, 0.0)))
 
     def _mean(self, values: Floats, low: float, high: float | None = None) -> Estimate:
-        rows = self._of_residuals(np.ones_like(values))
+        rows = first_of_two(np.ones_like(values))
         high = float(values.max()) if high is None else high
-        return self.cells.mean(self._of_residuals(values), float(low), high, rows=rows)
+        return self.cells.mean(first_of_two(values), float(low), high, rows=rows)
 
     def r2_score(self) -> Estimate:
         """Coefficient of determination R2; values below -1 are shown as -1.
@@ -69,8 +65,8 @@ class ResidualEvaluation(Evaluation):
         """
         targets = (self.target_edges[1:] + self.target_edges[:-1]) / 2
         center = float(targets @ self.counts[1] / self.cells.n_rows)
-        squares = np.stack([np.zeros_like(targets), (targets - center) ** 2])
-        unexplained = self.cells.ratio(self._of_residuals(self._residuals**2), squares, 0.0, 2.0)
+        squares = first_of_two((targets - center) ** 2)[::-1]
+        unexplained = self.cells.ratio(first_of_two(self._residuals**2), squares, 0.0, 2.0)
         value, low, high = (1 - end for end in unexplained)
         return Estimate(value, high, low)
 
