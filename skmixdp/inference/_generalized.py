@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,32 +92,12 @@ _LARGEST_LOG = 60.0
 _RATES = 1e-9, 1e15
 
 
-class Family(Protocol):
-    """A model of outcomes with ``n_outputs`` linear predictors for each row.
-
-    ``residual_bound`` bounds the length of a row's residuals, and ``curvature_bound`` the Frobenius norm of
-    its curvature in the predictors.
-    """
-
-    @property
-    def n_outputs(self) -> int: ...
-
-    @property
-    def residual_bound(self) -> float: ...
-
-    @property
-    def curvature_bound(self) -> float: ...
-
-    def outcomes(self, block: Block) -> NDArray[Any]:
-        """Outcomes of private rows."""
-
-    def residuals(self, x: FloatArray, y: NDArray[Any], beta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Residuals (rows, k) and curvatures (rows, k, k) at coefficients (k d_in,)."""
-
-
 @dataclass(frozen=True)
 class Logistic:
-    """Log-odds of each class against the first, ``n_classes - 1`` outputs per row."""
+    """Log-odds of each class against the first, ``n_classes - 1`` outputs per row.
+
+    A family bounds the length of a row's residuals, and the Frobenius norm of its curvature in the outputs.
+    """
 
     n_classes: int
 
@@ -139,6 +119,7 @@ class Logistic:
         return np.asarray(block.classes)
 
     def residuals(self, x: FloatArray, y: NDArray[Any], beta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Residuals (rows, k) and curvatures (rows, k, k) at coefficients (k d_in,)."""
         # Computed entry by entry, so that a row has the same result at any place.
         outputs = [(x * each).sum(axis=1) for each in beta.reshape(self.n_outputs, -1)]
         eta = np.column_stack([np.zeros(len(x)), *outputs])
@@ -157,21 +138,13 @@ class Logistic:
 class Poisson:
     """The log of the rate of counts; outcomes are counts and exposures (rows, 2).
 
-    Residuals are cut at ``cut``, and the mean counts that are curvatures at ``largest``.
+    Residuals and the mean counts that are curvatures are cut at their bounds.
     """
 
-    cut: float
-    largest: float
+    residual_bound: float
+    curvature_bound: float
 
     n_outputs = 1
-
-    @property
-    def residual_bound(self) -> float:
-        return self.cut
-
-    @property
-    def curvature_bound(self) -> float:
-        return self.largest
 
     def outcomes(self, block: Block) -> NDArray[Any]:
         return np.asarray(block.y, np.float64)[:, :2]
@@ -184,8 +157,11 @@ class Poisson:
 
     def residuals(self, x: FloatArray, y: NDArray[Any], beta: FloatArray) -> tuple[FloatArray, FloatArray]:
         means = self.means(x, y, beta)
-        cut = np.clip(means - y[:, 0], -self.cut, self.cut)
-        return cut[:, np.newaxis], np.minimum(means, self.largest)[:, np.newaxis, np.newaxis]
+        cut = np.clip(means - y[:, 0], -self.residual_bound, self.residual_bound)
+        return cut[:, np.newaxis], np.minimum(means, self.curvature_bound)[:, np.newaxis, np.newaxis]
+
+
+Family = Logistic | Poisson
 
 
 def statistics(
@@ -221,12 +197,6 @@ def step_shares(family: str, robust: bool) -> tuple[FloatArray, FloatArray, floa
     last = OUTER_SHARE if robust else 0.0
     unit = (1 - _OTHERS[family] - last) / (sum(_SCORES) + sum(_CURVATURES))
     return unit * np.array(_SCORES), unit * np.array(_CURVATURES), last
-
-
-def prediction_shares() -> tuple[FloatArray, FloatArray, float]:
-    """The :func:`step_shares` of :func:`poisson_steps` for predictions, which release no curvatures."""
-    of_scores = 1 - _OTHERS["poisson"] - _MOMENT - _LEVEL
-    return of_scores * np.array(_SCORES) / sum(_SCORES), np.zeros(N_STEPS), 0.0
 
 
 class Limit:
@@ -293,7 +263,10 @@ def poisson_steps(
     place of curvatures, and at most 1 to each of two sums.
     """
     of_sizes, of_rate = _OF_RATE
-    shares = prediction_shares() if predicts else step_shares("poisson", robust)
+    shares = step_shares("poisson", robust)
+    if predicts:  # no curvatures are released
+        of_scores = 1 - _OTHERS["poisson"] - _MOMENT - _LEVEL
+        shares = of_scores * np.array(_SCORES) / sum(_SCORES), np.zeros(N_STEPS), 0.0
     radius = design.radius * UP
 
     def tails(
@@ -508,7 +481,9 @@ class Newton:
             elif self.tilted is not None:
                 self._curvature = self.tilted(self.beta)
             elif self.robust:
-                yield from self._outer(longest_score)
+                of_outer = ReleasedArray(longest_score**2)
+                products, noise = yield from self._sums(outer, self.shares[2], of_outer, split=square)
+                self._products = positive(products[0], noise[0])
             assert self._curvature is not None
             self._variances.append(np.diag(self._curvature.inverse))
             self._score_scale = scales[0]
@@ -523,12 +498,6 @@ class Newton:
                 hidden = self._curvature.vectors[:, self._curvature.raised]
                 left = (1 - 1 / _DAMPING) * np.eye(len(noise)) + hidden @ hidden.T / _DAMPING
                 self.covariance = left @ self.covariance @ left + noise
-
-    def _outer(self, longest_score: float) -> Learning[None]:
-        """Learn the outer products of scores."""
-        released = ReleasedArray(longest_score**2)
-        arrays, scales = yield from self._sums(outer, self.shares[2], released, split=square)
-        self._products = positive(arrays[0], scales[0])
 
     def estimate(self, cut_off: float = 0.0) -> Estimate:
         """The estimate after the last step, whose residuals lost at most ``cut_off`` in all."""

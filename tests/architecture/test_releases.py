@@ -80,8 +80,8 @@ RELEASES = {
     ),
     **dict.fromkeys(
         (
-            *("Newton.steps", "Newton._outer", "poisson_steps", "poisson_steps.tails", "least_squares_steps"),
-            *("level", "second_moment"),
+            *("Newton.steps", "poisson_steps", "poisson_steps.tails", "least_squares_steps", "level"),
+            "second_moment",
         ),
         (
             "scores, curvatures, histograms and variances of an inference",
