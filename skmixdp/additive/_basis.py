@@ -227,18 +227,15 @@ class Basis(ColumnFunction):
             return None
         # Room for the pieces is asked for now, since a full disk must be refused before the charge.
         memory((n_rows, _PIECE_BYTES * len(self.knots)), np.uint8)
-        return lambda: self._piecewise(blocks(), n_rows, memory)
+        return lambda: self.piecewise(blocks(), n_rows, memory)
 
     def breakpoints(self, j: int) -> FloatArray:
         """Where the entries of a column change their slope: at knots, and where lines are cut."""
         ends = self.center[j] + np.array([-self.cut, self.cut]) / self.factor[j]
         return np.unique(np.concatenate([self.knots[j], ends]))
 
-    def piecewise(self, X: FloatArray) -> PiecewiseRows:
-        """New rows of rows (n, d): a curve for each column with knots, and lines for the others."""
-        return self._piecewise([X], len(X), np.empty)
-
-    def _piecewise(self, blocks: Iterable[FloatArray], n_rows: int, memory: Memory) -> PiecewiseRows:
+    def piecewise(self, blocks: Iterable[FloatArray], n_rows: int, memory: Memory) -> PiecewiseRows:
+        """New rows of blocks of rows: a curve for each column with knots, and lines for the others."""
         curves = [j for j, knots in enumerate(self.knots) if len(knots)]
         others = [j for j, knots in enumerate(self.knots) if not len(knots)]
         breakpoints = [self.breakpoints(j) for j in curves]

@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from .._engine import Procedure
 from .._fit.procedure import prepared
 from .._fit.rows import Data, PublicRows
-from .._fit.stage import Fit, Price, RowSettings, Stage
+from .._fit.stage import Fit, Price, Stage
 from .._fit.stages.columns import NoisyColumnScales
 from .._rows import RowMap, SparseTable, TargetMap
 from .._utils.models import names_of_features
@@ -145,7 +145,9 @@ class AdditiveHead(SeenHead):
         rows_tell, rows = n_known >= ENOUGH and not clear, fit.public.known
         declared = fit.settings.rows.declared
         if declared is not None and n_known < ENOUGH and not np.isnan(declared[:, ~linear]).any():
-            rows = _usual_rows(np.nan_to_num(declared))
+            # Quantiles of normal distributions of the declared centres and spreads.
+            center, spread = np.nan_to_num(declared)
+            rows = center + spread * ndtri((np.arange(_USUAL_ROWS) + 0.5) / _USUAL_ROWS)[:, np.newaxis]
             n_known, rows_tell = len(rows), not clear
         n_knots = self.n_knots
         if n_knots == "auto":
@@ -159,9 +161,13 @@ class AdditiveHead(SeenHead):
             return self._curved(self._on_basis(fit, columns))
         if not knots_share(mu, n_rows, len(curved)):
             return self._curved(self._linear(unpaired))
-        declared_lines = {} if declared is None else self._declared_lines(declared, linear)
-        lines = [place for place in self._numbers(linear) if place not in declared_lines]
-        knots = Knots(curved, n_knots, self._on_basis, np.array(lines, np.intp), declared_lines)
+        typical = np.full((2, len(linear)), np.nan) if declared is None else declared
+        has_scale = linear & ~np.isnan(typical[0])
+        declared_lines = {j: line(*typical[:, j].tolist()) for j in np.flatnonzero(has_scale).tolist()}
+        # Columns that are named in ``linear`` may be numbers of any unit.
+        named, numbers = not isinstance(self.linear, str), _encoded().numbers
+        straight = linear & ~has_scale & (numbers if len(numbers) == len(linear) else True) & named
+        knots = Knots(curved, n_knots, self._on_basis, np.flatnonzero(straight), declared_lines)
         return self._curved(replace(fit, stages=replace(fit.stages, before=(knots, *fit.stages.before))))
 
     def _curved(self, fit: Fit) -> EstimatorProcedure:
@@ -171,7 +177,7 @@ class AdditiveHead(SeenHead):
     def _linear(self, fit: Fit) -> Fit:
         """The linear default, without curves."""
         if not fit.data.loss.quadratic:  # classifiers may scale rows to unit length
-            fit = _with_rows(fit, replace(fit.settings.rows, norm="auto"))
+            fit = replace(fit, settings=replace(fit.settings, rows=replace(fit.settings.rows, norm="auto")))
         if not isinstance(fit.data.private.table, SparseTable):  # sparse rows have no missing values
             fit = self._on(fit, unchanged(fit.data.n_features))
         return fit
@@ -179,10 +185,11 @@ class AdditiveHead(SeenHead):
     def _on_basis(self, fit: Fit, columns: Sequence[Column]) -> Fit:
         """A fit to the basis of the columns."""
         factor = 1.0 if fit.data.loss.quadratic else _LENGTH_FACTOR
-        fit = _with_rows(fit, replace(fit.settings.rows, scale=False, length_factor=factor))
+        rows = replace(fit.settings.rows, scale=False, length_factor=factor)
         comparison, *others = fit.stages.after  # the comparison returns the mean of steps, for example
         after = (comparison, Shrinkage(self._shrunk), *others)
-        fit = replace(fit, stages=replace(fit.stages, after=after))
+        settings, stages = replace(fit.settings, rows=rows), replace(fit.stages, after=after)
+        fit = replace(fit, settings=settings, stages=stages)
         return self._on(fit, Basis.of(columns, pairs=self._pairs))
 
     def _with_chosen_pairs(self, fit: Fit) -> Fit:
@@ -230,18 +237,6 @@ class AdditiveHead(SeenHead):
             flags[places] = True
         return flags
 
-    def _declared_lines(self, declared: Array, linear: NDArray[np.bool_]) -> dict[int, Column]:
-        """Linear columns whose typical values (2, d) are declared."""
-        places = np.flatnonzero(linear & ~np.isnan(declared[0])).tolist()
-        return {place: line(*declared[:, place].tolist()) for place in places}
-
-    def _numbers(self, linear: NDArray[np.bool_]) -> list[int]:
-        """Columns that are named in ``linear`` and may be numbers of any unit."""
-        if isinstance(self.linear, str):
-            return []
-        numbers = _encoded().numbers
-        return np.flatnonzero(linear & numbers if len(numbers) == len(linear) else linear).tolist()
-
     def _pairs_of(self, n_features: int) -> Pairs:
         """Numbers of the columns of each pair in ``interactions``."""
         wanted = self.interactions
@@ -276,12 +271,6 @@ class AdditiveHead(SeenHead):
         return super()._attributes_at(W, replace(row_map, basis=self._basis), target_map)
 
 
-def _usual_rows(declared: Array) -> Array:
-    """Rows (n, d) whose columns have quantiles of normal distributions of this centre and spread (2, d)."""
-    center, spread = declared
-    return np.asarray(center + spread * ndtri((np.arange(_USUAL_ROWS) + 0.5) / _USUAL_ROWS)[:, np.newaxis])
-
-
 def _encoded() -> TableColumns:
     """The columns of the frame, if the fit is that of a pipeline with an encoder before the head."""
     return table_of(current_pipeline.get())
@@ -290,11 +279,6 @@ def _encoded() -> TableColumns:
 def _with_fact(fit: Fit, fact: str) -> Fit:
     """A fit with one more fact that is treated as public."""
     return replace(fit, settings=replace(fit.settings, facts=(*fit.settings.facts, fact)))
-
-
-def _with_rows(fit: Fit, rows: RowSettings) -> Fit:
-    """A fit with other parameters of the map of the rows."""
-    return replace(fit, settings=replace(fit.settings, rows=rows))
 
 
 @dataclass(eq=False, repr=False)

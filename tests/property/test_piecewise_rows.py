@@ -57,7 +57,13 @@ def piecewise(rng, n, *, loops=False):
     for j, knots in enumerate(chosen.knots):
         if len(knots):
             X[rng.random(n) < 0.2, j] = rng.choice(knots)
-    return replace(chosen.piecewise(X), loops=compiled_pieces() if loops else scipy_pieces()), chosen, X
+    return (
+        replace(
+            chosen.piecewise([X], len(X), np.empty), loops=compiled_pieces() if loops else scipy_pieces()
+        ),
+        chosen,
+        X,
+    )
 
 
 def exact_rows(rows):
@@ -101,7 +107,7 @@ def test_pieces_stand_for_the_rows_of_the_basis(seed):
     wanted = chosen(X)
     np.testing.assert_allclose(rows.toarray(), wanted, atol=2e-6)
     np.testing.assert_allclose(rows.lengths, length(exact_rows(rows)).astype(float), rtol=1e-6, atol=1e-6)
-    alone = chosen.piecewise(X[3:4])
+    alone = chosen.piecewise([X[3:4]], 1, np.empty)
     np.testing.assert_array_equal(alone.places[0], rows.places[3])
     np.testing.assert_array_equal(alone.parts[0], rows.parts[3])
     np.testing.assert_array_equal(alone.lines[0], rows.lines[3])
@@ -138,7 +144,7 @@ def test_norms_of_rows_near_the_mean_cover_what_cancels(seed):
     chosen = basis(rng, 6, 3)
     near = chosen.center + rng.normal(size=9) / chosen.factor
     away = rng.choice([1e-3, 3e-3, 1e-2], size=(100, 1)) * rng.normal(size=(100, 9))
-    rows = chosen.piecewise(near * (1 + away))
+    rows = chosen.piecewise([near * (1 + away)], 100, np.empty)
     row_map = RowMap(exact_rows(rows)[0].astype(float), True, None)
     measured = centered_piecewise_rows(rows, row_map)
     assert np.all(measured.norms >= length(mapped_exactly(rows, row_map, measured.factors)))
@@ -161,7 +167,7 @@ def test_the_rounding_of_a_compiled_clip_is_taken_off_its_threshold(m):
 def test_a_row_that_is_shorter_than_its_vertices(away):
     """Next to the knot that nearly all rows have, a row is nearly 0, and its vertices are not."""
     column = Column(0.0, 1.0, np.array([-1.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0]))
-    rows = Basis.of([column]).piecewise(np.array([[away]]))
+    rows = Basis.of([column]).piecewise([np.array([[away]])], 1, np.empty)
     for mean in (None, np.zeros(4)):
         measured = centered_piecewise_rows(rows, RowMap(mean, True, None))
         assert np.all(longest_terms(rows, measured) * SHORTEST_DIFFERENCE <= measured.norms * (1 + 1e-12))
@@ -187,7 +193,7 @@ def roundings(seed, n, *, loops, m):
     rng = np.random.default_rng([seed, n])
     chosen = basis(rng, 2, 1)
     near = np.array([chosen.center + rng.choice([1e-5, 1e-3]) * rng.normal(size=3) / chosen.factor] * n)
-    rows = chosen.piecewise(near * (1 + 1e-4 * rng.normal(size=near.shape)))
+    rows = chosen.piecewise([near * (1 + 1e-4 * rng.normal(size=near.shape))], n, np.empty)
     rows = replace(rows, loops=compiled_pieces() if loops else scipy_pieces())
     mean = exact_rows(rows).mean(axis=0).astype(float)
     source = MappedPiecewiseRows(rows, np.zeros(n, int), RowMap(mean, True, None), np.dtype("float64"))
