@@ -181,14 +181,6 @@ class Curvature:
         inverse = self.inverse
         return inverse @ (score_scale**2 * np.eye(len(step)) + by_step) @ inverse
 
-    def allowance(self, cut_off: float, width: int) -> FloatArray:
-        """Covariance (p, p) that covers a bias by residuals that lose at most ``cut_off`` in all.
-
-        The rows that lose are taken to be as far from their centre as others are, in the root mean square.
-        """
-        total = max(float(np.trace(self.matrix[::width, ::width])), noise_floor(self.scale, len(self.values)))
-        return cut_off**2 / total * self.inverse
-
     def estimate(
         self,
         values: FloatArray,
@@ -214,7 +206,10 @@ class Curvature:
         rows = np.array([self.released[first, first : first + width] for first in firsts])
         clear = rows[:, :1] > noise_floor(self.scale, size)
         centers = np.where(clear, rows / np.where(clear, rows[:, :1], 1.0), np.inf)
-        bias = self.allowance(cut_off, width) if math.isfinite(cut_off) else 0.0
+        # This covers a bias by residuals that lose at most ``cut_off`` in all. Rows that lose are taken to be
+        # as far from their centre as others are, in the root mean square.
+        total = max(float(np.trace(self.matrix[::width, ::width])), noise_floor(self.scale, size))
+        bias = cut_off**2 / total * inverse if math.isfinite(cut_off) else 0.0
         return Estimate(
             values,
             inverse @ outer @ inverse,

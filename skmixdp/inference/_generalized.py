@@ -1,11 +1,4 @@
-"""Noisy Newton steps for log-odds of classes, and for logs of rates of counts.
-
-Each step releases the sum of the rows' scores ``v r x`` and of their curvatures ``v s x x^T``. After the last
-step, the estimate is that without privacy, plus noise whose distribution is known.
-
-Source: Avella-Medina, Bradshaw and Loh 2023, "Differentially private inference via noisy optimization",
-Annals of Statistics 51(5).
-"""
+"""Noisy Newton steps for log-odds of classes, and for logs of rates of counts; see ``_estimating``."""
 
 import math
 from collections.abc import Callable
@@ -482,8 +475,8 @@ class Newton:
                 self._curvature = self.tilted(self.beta)
             elif self.robust:
                 of_outer = ReleasedArray(longest_score**2)
-                products, noise = yield from self._sums(outer, self.shares[2], of_outer, split=square)
-                self._products = positive(products[0], noise[0])
+                (products,), (scale,) = yield from self._sums(outer, self.shares[2], of_outer, split=square)
+                self._products = positive(products, scale)
             assert self._curvature is not None
             self._variances.append(np.diag(self._curvature.inverse))
             self._score_scale = scales[0]

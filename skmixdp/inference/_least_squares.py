@@ -1,8 +1,4 @@
-"""Noisy Newton steps for least squares.
-
-Source: Avella-Medina, Bradshaw and Loh 2023, "Differentially private inference via noisy optimization",
-Annals of Statistics 51(5).
-"""
+"""Noisy Newton steps for least squares; see ``_estimating``."""
 
 from functools import partial
 

@@ -357,7 +357,9 @@ def private_inference(
     if encoded is not None:
         design = encoded.in_cells(design)
     values, to_units = _in_units(design, estimate, len(target) - 1, target_map)
-    index = _index(design, names, target if len(target) > 2 else ())
+    index: pd.Index = pd.Index([INTERCEPT, *(names[j] for j in design.columns)])
+    if len(target) > 2:
+        index = pd.MultiIndex.from_product([target[1:], index], names=["class", "term"])
     covariance = to_units @ (estimate.sampling + estimate.noise) @ to_units.T
     off = design.columns[(np.abs(estimate.centers[:, 1:]) > _OFF_CENTER).any(axis=0)]
     # In units, since the constant depends on all columns there.
@@ -493,17 +495,6 @@ def _in_units(design: Design, estimate: Estimate, n_outputs: int, target: Target
     values = matrix @ estimate.values
     values[:: design.width] += target.center[0]
     return values, matrix
-
-
-def _index(design: Design, names: list[str], classes: tuple[str, ...]) -> pd.Index:
-    """Names of the coefficients, by class if there are more than two."""
-    terms = [INTERCEPT, *(names[j] for j in design.columns)]
-    if not classes:
-        index: pd.Index = pd.Index(terms)
-        return index
-    return pd.MultiIndex.from_tuples(
-        [(label, term) for label in classes[1:] for term in terms], names=["class", "term"]
-    )
 
 
 def _notes(

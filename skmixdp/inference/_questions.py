@@ -84,7 +84,7 @@ class Questions:
         rows, names = self._weights_of(contrast)
         values = rows @ self.params.to_numpy()
         covariance = rows @ self.covariance @ rows.T
-        return self._table(names, "effect", values, covariance, rows != 0, self._confidence(confidence))
+        return self._table(names, values, covariance, rows != 0, self._confidence(confidence))
 
     def wald_test(self, contrast: Any) -> pd.Series:
         """Test that all contrasts are 0 together, at no cost.
@@ -206,10 +206,9 @@ class Questions:
             return np.concatenate(changes)
 
         values, slopes = effects(self.params.to_numpy()), self._slopes_of(effects)
-        uses = np.ones_like(slopes, bool)
         covariance = slopes @ self.covariance @ slopes.T
         names = [(label, term) if label else term for term in terms for label in outcomes]
-        table = self._table(names, "effect", values, covariance, uses, level)
+        table = self._table(names, values, covariance, np.ones_like(slopes, bool), level)
         if outcomes[0]:
             table.index = pd.MultiIndex.from_tuples(names, names=["class", "term"])
         return table
@@ -269,24 +268,15 @@ class Questions:
         return rows, [f"c{number}" for number in range(len(rows))]
 
     def _table(
-        self, names: list[Any], column: str, values: Array, covariance: Array, uses: Array, confidence: float
+        self, names: list[Any], values: Array, covariance: Array, uses: Array, confidence: float
     ) -> pd.DataFrame:
         """Values (q,) with errors, tests and intervals; NaN if one that ``uses`` (q, p) is not identified."""
         stated = ~(uses & ~self.identified.to_numpy()).any(axis=1)
         errors = np.sqrt(np.diag(covariance))
         z = np.where(stated, values / errors, np.nan)
         half = norm.ppf(0.5 + confidence / 2) * np.where(stated, errors, np.nan)
-        return pd.DataFrame(
-            {
-                column: values,
-                "std_err": errors,
-                "z": z,
-                "p": 2 * norm.sf(np.abs(z)),
-                "low": values - half,
-                "high": values + half,
-            },
-            index=pd.Index(names),
-        )
+        numbers = np.column_stack([values, errors, z, 2 * norm.sf(np.abs(z)), values - half, values + half])
+        return pd.DataFrame(numbers, pd.Index(names), ["effect", "std_err", "z", "p", "low", "high"])
 
     def _means(self, outputs: Array) -> Array:
         """Means (n, k) of outcomes from linear predictors: probabilities, rates or targets."""
