@@ -308,7 +308,12 @@ class PersonRows(PrivateRows):
                 lengths = unit * factors * of_means
             total = self._total(C, unit * weights)
         if request.observe is not None:
-            self._show(request, lengths, self._places.mean(np.concatenate(shown)) if shown else None)
+            # Products with points belong to single rows. A person has none: inf stands for them.
+            nowhere = np.full((self.n_rows, len(points)), np.inf)
+            block = Block(None, self._y[:0], np.ones(self.n_rows))
+            of_statistics = self._places.mean(np.concatenate(shown)) if shown else None
+            parts = (None if lengths is None else lengths[:, np.newaxis], of_statistics)
+            request.observe(slice(0, self.n_rows), block, nowhere, parts)
         return total, statistics.value
 
     @cached_property
@@ -372,14 +377,6 @@ class PersonRows(PrivateRows):
             total.add(unit * factors @ means.reshape(len(means), -1))
             lengths[persons] = unit * factors * norms
         return np.asarray(total.value).reshape(k, d_in), lengths
-
-    def _show(self, request: Request, lengths: FloatArray | None, means: FloatArray | None) -> None:
-        """Show a request the lengths (n_persons,) and mean statistics of all persons."""
-        assert request.observe is not None
-        # Products with points belong to single rows. A person has none: inf stands for them.
-        nowhere = np.full((self.n_rows, len(request.query.points)), np.inf)
-        shown = (None if lengths is None else lengths[:, np.newaxis], means)
-        request.observe(slice(0, self.n_rows), Block(None, self._y[:0], np.ones(self.n_rows)), nowhere, shown)
 
     # -- lengths of a person's mean ----------------------------------------------------------
 
