@@ -250,10 +250,19 @@ def _computed(client: "Client | None", tasks: Sequence[object]) -> tuple[Any, ..
     with _without_quotes():
         if client is None:
             return tuple(dask.compute(*tasks))
-        with _cluster_named():
+        try:
             futures = client.compute(list(tasks))
             _wait_for(client, futures)
             return tuple(client.gather(futures))
+        except Exception as error:
+            library = type(error).__module__.split(".")[0]
+            if not isinstance(error, CancelledError) and library != "distributed":
+                raise
+            raise LostRowsError(
+                "X is a Dask array whose cluster was closed or restarted, or lost chunks that it cannot "
+                f"compute again ({type(error).__name__}); start workers with enough memory, and persist X "
+                "anew if it was."
+            ) from None
 
 
 def _wait_for(client: "Client", futures: Sequence[object]) -> None:
@@ -278,20 +287,6 @@ def _wait_for(client: "Client", futures: Sequence[object]) -> None:
                 f"X is a Dask array whose cluster has run no task for {patience:g} s while some are due; "
                 "start workers that can run them."
             )
-
-
-@contextmanager
-def _cluster_named() -> Iterator[None]:
-    """Replaces errors of a cluster that was closed, restarted, or lost its workers again and again."""
-    try:
-        yield
-    except Exception as error:
-        if not isinstance(error, CancelledError) and type(error).__module__.split(".")[0] != "distributed":
-            raise
-        raise LostRowsError(
-            f"X is a Dask array whose cluster was closed or restarted, or lost chunks that it cannot compute "
-            f"again ({type(error).__name__}); start workers with enough memory, and persist X anew if it was."
-        ) from None
 
 
 @contextmanager
@@ -334,13 +329,10 @@ def _prepare(
     grid: float | None,
 ) -> _Chunk:
     numbers = _numbers_of(X, source)
-    if numbers is None or numbers.shape != shape:
-        return _Chunk(np.empty((0, 0), dtype), y[:0], np.empty(0), numeric=False)
-    X = numbers
-    if not finite_rows(X).all():
-        nothing = np.empty((0, X.shape[1]), dtype)
-        return _Chunk(nothing, y[:0], np.empty(0), finite=False)
-    rows = row_map(X, dtype)
+    if numbers is None or numbers.shape != shape or not finite_rows(numbers).all():
+        is_numeric = numbers is not None and numbers.shape == shape
+        return _Chunk(np.empty((0, 0), dtype), y[:0], np.empty(0), finite=False, numeric=is_numeric)
+    rows = row_map(numbers, dtype)
     if grid is not None:
         rows = on_grid(rows, grid)
     return _Chunk(rows, y, row_norms(rows))
