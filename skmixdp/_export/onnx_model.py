@@ -23,7 +23,10 @@ _IR_VERSION = 8
 def to_onnx(estimator: LinearModel, dtype: str) -> Any:
     """The ONNX model of a fitted estimator; see :meth:`LinearHead.to_onnx`."""
     check("dtype", dtype, "float32", "float64")
-    onnx = _load()
+    try:
+        import onnx
+    except ModuleNotFoundError as error:
+        raise ImportError(f"to_onnx needs the onnx package; {how_to_install('onnx')}.") from error
     graph, head, rows = Graph(onnx, dtype), estimator, ""
     if isinstance(estimator, Pipeline):
         from .onnx_steps import rows_of_steps  # imported here, since it imports much of scikit-learn
@@ -41,7 +44,10 @@ def to_onnx(estimator: LinearModel, dtype: str) -> Any:
         classified = _labelled if head.multilabel_ else _classified
         outputs = classified(graph, scores, head.classes_, number)
     else:
-        outputs = [_predicted(graph, scores, head.coef_.ndim == 1, len(coef), number)]
+        shape: list[int | None] = [None, len(coef)]
+        if head.coef_.ndim == 1:  # one-dimensional, as the targets of the fit were
+            scores, shape = graph.node("Squeeze", scores, graph.constant(np.array([1]))), [None]
+        outputs = [graph.output("predictions", scores, number, shape)]
     built = onnx.helper.make_graph(
         graph.nodes, type(head).__name__, [*graph.inputs.values()], outputs, initializer=graph.constants
     )
@@ -63,14 +69,6 @@ def _reports(estimator: Model) -> dict[str, str]:
     if len(reports) == 1:
         return {"privacy": reports.popitem()[1]}
     return {f"privacy of {name}": report for name, report in reports.items()}
-
-
-def _load() -> Any:
-    try:
-        import onnx
-    except ModuleNotFoundError as error:
-        raise ImportError(f"to_onnx needs the onnx package; {how_to_install('onnx')}.") from error
-    return onnx
 
 
 def _classified(graph: Graph, scores: str, classes: Array, number: int) -> list[Any]:
@@ -120,10 +118,3 @@ def _labels(onnx: Any, classes: Array) -> tuple[list[Any], int]:
             "strings."
         )
     return entries, kind
-
-
-def _predicted(graph: Graph, scores: str, flat: bool, n_targets: int, kind: int) -> Any:
-    """Predicted targets as the output of a regressor, one-dimensional if the targets of the fit were."""
-    if flat:
-        scores = graph.node("Squeeze", scores, graph.constant(np.array([1])))
-    return graph.output("predictions", scores, kind, [None] if flat else [None, n_targets])

@@ -46,7 +46,9 @@ def _applied(graph: Graph, step: object, rows: _Rows, path: str) -> _Rows:
     if step == "passthrough" or step is None:
         return rows
     rule = next((_RULES[kind.__name__] for kind in type(step).__mro__ if kind.__name__ in _RULES), None)
-    odd = _unsupported(step)
+    usual = _USUAL.get(type(step).__name__, {}).items()
+    unusual = ((name, getattr(step, name)) for name, value in usual if getattr(step, name) != value)
+    odd = next((f" with {name}={shown(value)}" for name, value in unusual), "")
     if rule is None or odd:
         raise TypeError(
             f"to_onnx has no form of the step {path!r}, a {type(step).__name__}{odd}; save the "
@@ -63,14 +65,6 @@ _USUAL: dict[str, dict[str, Any]] = {
     "ColumnTransformer": {"transformer_weights": None},
     "FeatureUnion": {"transformer_weights": None},
 }
-
-
-def _unsupported(step: object) -> str:
-    """The parameter of a step that cannot be exported to ONNX, as text; empty if there is none."""
-    for name, usual in _USUAL.get(type(step).__name__, {}).items():
-        if (value := getattr(step, name)) != usual:
-            return f" with {name}={shown(value)}"
-    return ""
 
 
 def _matrix(graph: Graph, rows: _Rows) -> str:

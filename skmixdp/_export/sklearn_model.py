@@ -9,7 +9,8 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, LabelBinarizer
 
-from .._utils.models import LinearModel, classes_of, names_of_features, predicts_rates
+from .._utils.models import LinearModel, classes_of, predicts_rates
+from .._utils.validation import copy_fitted
 from .operations import of_row_map
 from .sklearn_makers import steps_of
 
@@ -25,10 +26,13 @@ def to_sklearn(estimator: LinearModel) -> Pipeline:
         return Pipeline(
             [*((path, plain_step(step, path)) for path, step in before), (name, to_sklearn(head))]
         )
-    d = estimator.n_features_in_
     coef, intercept = estimator.coef_, estimator.intercept_
     row_map = estimator._row_map
-    check = _as_float64(d, names_of_features(estimator), finite=row_map.basis is None)
+    options = {"dtype": np.float64}
+    check = FunctionTransformer(
+        np.asarray, validate=row_map.basis is None, kw_args=options, check_inverse=False
+    )
+    copy_fitted(check, estimator)
     steps = [("check", check), *steps_of(of_row_map(row_map), coef.shape[-1])]
     if predicts_rates(estimator):
         head = _with_coefficients(PoissonRegressor(), coef, intercept)
@@ -62,13 +66,3 @@ def _one_for_each_label(coef: Array, intercept: Array, n_iter: int) -> OneVsRest
     head.label_binarizer_ = LabelBinarizer().fit(np.array([[0] * k, [1] * k]))
     head.n_features_in_ = coef.shape[1]
     return head
-
-
-def _as_float64(d: int, names: Array | None, *, finite: bool) -> FunctionTransformer:
-    """Checks finite rows and their columns, and converts rows to float64."""
-    options = {"dtype": np.float64}
-    step = FunctionTransformer(np.asarray, validate=finite, kw_args=options, check_inverse=False)
-    step.n_features_in_ = d
-    if names is not None:
-        step.feature_names_in_ = names.copy()
-    return step
