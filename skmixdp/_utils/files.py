@@ -26,16 +26,6 @@ def target_of(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def keep_mode(draft: Path, target: Path) -> None:
-    """Give a draft the mode of the file that it replaces, and its owner as far as that is allowed."""
-    with suppress(FileNotFoundError):
-        former = target.stat()
-        if os.name != "nt":
-            with suppress(OSError):
-                os.chown(draft, former.st_uid, former.st_gid)
-        draft.chmod(stat.S_IMODE(former.st_mode))
-
-
 @contextmanager
 def written_whole(path: Path) -> Iterator[BinaryIO]:
     """A binary file that replaces the file ``path`` in one step when the block ends without an error.
@@ -49,7 +39,13 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
     draft = path.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
         with draft.open("xb") as file:
-            keep_mode(draft, path)
+            # The mode of the file that the draft replaces, and its owner as far as that is allowed.
+            with suppress(FileNotFoundError):
+                former = path.stat()
+                if os.name != "nt":
+                    with suppress(OSError):
+                        os.chown(draft, former.st_uid, former.st_gid)
+                draft.chmod(stat.S_IMODE(former.st_mode))
             yield file
             file.flush()
             os.fsync(file.fileno())
