@@ -47,8 +47,8 @@ def _applied(graph: Graph, step: object, rows: _Rows, path: str) -> _Rows:
         return rows
     rule = next((_RULES[kind.__name__] for kind in type(step).__mro__ if kind.__name__ in _RULES), None)
     usual = _USUAL.get(type(step).__name__, {}).items()
-    unusual = ((name, getattr(step, name)) for name, value in usual if getattr(step, name) != value)
-    odd = next((f" with {name}={shown(value)}" for name, value in unusual), "")
+    odds = (f" with {name}={shown(v)}" for name, only in usual if (v := getattr(step, name)) != only)
+    odd = next(odds, "")
     if rule is None or odd:
         raise TypeError(
             f"to_onnx has no form of the step {path!r}, a {type(step).__name__}{odd}; save the "
