@@ -289,10 +289,12 @@ class ArrowFile(TableFile):
         # Not mapped, since the system ends a process whose mapped file is cut short.
         with self._source() as file:
             self.schema = pa.ipc.open_file(file).schema
-            batches: Any = pa.ipc.open_file(file, options=_of_columns([0])) if self.schema.names else None
+            first = pa.ipc.IpcReadOptions(included_fields=[0])
+            batches: Any = pa.ipc.open_file(file, options=first) if self.schema.names else None
             n_batches = 0 if batches is None else batches.num_record_batches
             self._sizes = [batches.get_batch(i).num_rows for i in range(n_batches)]
-        widths = [field.type.list_size if _is_fixed(field.type) else 1 for field in self.schema]
+        is_fixed = pa.types.is_fixed_size_list
+        widths = [field.type.list_size if is_fixed(field.type) else 1 for field in self.schema]
         check_expansion(8 * sum(self._sizes) * sum(widths), self.path, self.where)
 
     def _source(self) -> Any:
@@ -343,7 +345,9 @@ class ArrowFile(TableFile):
 
     def _length(self, field: Any) -> int:
         """The length that all lists of a column must have: that of its type, or of the first list."""
-        if _is_fixed(field.type):
+        import pyarrow as pa
+
+        if pa.types.is_fixed_size_list(field.type):
             return int(field.type.list_size)
         for i in range(len(self.sizes)):
             for table in self._read(i, [field.name]):
@@ -396,7 +400,8 @@ class ArrowFile(TableFile):
 
         places = [self.schema.get_field_index(name) for name in columns]
         with self._source() as file:
-            batch = pa.ipc.open_file(file, options=_of_columns(places)).get_batch(i)
+            options = pa.ipc.IpcReadOptions(included_fields=places)
+            batch = pa.ipc.open_file(file, options=options).get_batch(i)
         yield pa.table(batch).select(columns)
 
 
@@ -450,20 +455,6 @@ class ParquetFile(ArrowFile):
 def _refuse_gaps(cells: "pd.Series[Any]", where: str) -> None:
     if cells.isna().any():
         raise FileError(f"{where} has rows without a label; drop them.")
-
-
-def _of_columns(places: list[int]) -> Any:
-    """Options of pyarrow for reading columns by their places."""
-    import pyarrow as pa
-
-    return pa.ipc.IpcReadOptions(included_fields=places)
-
-
-def _is_fixed(kind: object) -> bool:
-    """Whether a type of pyarrow is one of lists of a fixed length."""
-    import pyarrow as pa
-
-    return bool(pa.types.is_fixed_size_list(kind))
 
 
 def _is_list(kind: Any) -> bool:
