@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from traceback import walk_tb
@@ -250,7 +250,9 @@ def worker_session() -> Iterator[None]:
     if n_threads < 2:
         yield
         return
-    with one_thread(), ThreadPoolExecutor(n_threads - 1, initializer=_one_thread_each) as pool:
+    # BLAS already has one thread; the number of threads of OpenMP belongs to the calling thread.
+    one_each = partial(threadpool_limits, limits=1, user_api="openmp")
+    with one_thread(), ThreadPoolExecutor(n_threads - 1, initializer=one_each) as pool:
         tokens = _helpers.set((pool, n_threads - 1)), n_parts.set(min(_PARTS * n_threads, _MOST_PARTS))
         try:
             yield
@@ -328,11 +330,6 @@ def _allowed_threads() -> int:
     affinity = getattr(os, "sched_getaffinity", None)
     processors = (os.cpu_count() or 1) if affinity is None else len(affinity(0))
     return min([processors, *blas]) if blas else 1
-
-
-def _one_thread_each() -> None:
-    # BLAS already has one thread; the number of threads of OpenMP belongs to the calling thread.
-    threadpool_limits(limits=1, user_api="openmp")
 
 
 # -- progress bars ----------------------------------------------------------------------
