@@ -237,7 +237,6 @@ ALLOWED = {
     "estimators/_saving/checks.py::check_loaded": (2, "public"),
     "estimators/_saving/checks.py::_check_steps": (1, "public"),
     "additive/_basis.py::Basis.check_for": (1, "public"),
-    "estimators/_saving/checks.py::_check_features": (1, "public"),
     "_rows/scaling.py::check_numbers": (1, "public"),
     "estimators/_saving/checks.py::_check_classes": (3, "public"),
     "_export/operations.py::of_basis": (1, "released"),

@@ -39,8 +39,13 @@ def check_loaded(estimator: BaseEstimator) -> None:
     if classes is not None:
         check("multilabel_", estimator.multilabel_, FLAG)
         _check_classes(classes, estimator.multilabel_)
-    if "coef_" in estimator._saved or any(name in vars(estimator) for name in _OF_FEATURES):
-        _check_features(estimator)
+    # Modules have them if they were fitted to a data frame.
+    of_features = {"n_features_in_", "feature_names_in_"}
+    if "coef_" in estimator._saved or of_features & vars(estimator).keys():
+        d, names = estimator.n_features_in_, names_of_features(estimator)
+        check("n_features_in_", d, COUNT)
+        if names is not None and (names.shape != (d,) or not all(isinstance(name, str) for name in names)):
+            raise ValueError("feature_names_in_ does not name the features")
     if "coef_" in estimator._saved:
         _check_head(estimator, classes)
 
@@ -52,18 +57,6 @@ def _check_steps(steps: Any) -> None:
     )
     if not named or not steps or report_of(steps[-1][1]) is None:
         raise ValueError("steps is not a list of named steps with a fitted head at its end")
-
-
-#: Attributes of modules that were fitted to a data frame.
-_OF_FEATURES = ("n_features_in_", "feature_names_in_")
-
-
-def _check_features(estimator: BaseEstimator) -> None:
-    d = estimator.n_features_in_
-    check("n_features_in_", d, COUNT)
-    names = names_of_features(estimator)
-    if names is not None and (names.shape != (d,) or not all(isinstance(name, str) for name in names)):
-        raise ValueError("feature_names_in_ does not name the features")
 
 
 def _check_head(estimator: BaseEstimator, classes: Array | None) -> None:
