@@ -97,8 +97,7 @@ def check_public_rows(n_rows: int, X_pub: Any, name: str = "X_pub") -> None:
     if X_pub is None:
         return
     try:
-        frames = [frame for frame, _ in walk_stack(sys._getframe(1))]
-        within = [frame for frame in frames if _module(frame).startswith("sklearn.")]
+        within = _within("sklearn.")
         refusal = next(filter(None, map(_misuse, within)), None)
         shape = getattr(X_pub, "shape", None)
         n_public = len(X_pub) if shape is None else shape[0]
@@ -159,7 +158,8 @@ def _find() -> tuple[FrameType | None, FrameType | None]:
 def _fits(frame: FrameType, module: str) -> bool:
     """Whether a frame fits an object with steps, or one of scikit-learn fits an estimator or scores fits."""
     if not module.startswith("sklearn."):
-        return not _is_machinery(module) and _pipeline_of(frame) is not None
+        is_machinery = module.partition(".")[0] in ("sklearn", "joblib", "skmixdp")
+        return not is_machinery and _pipeline_of(frame) is not None
     if frame.f_code.co_name in _METHODS:
         return "BaseEstimator" in kinds(frame.f_locals.get("self"))
     return module == _VALIDATION and "estimator" in frame.f_locals
@@ -250,7 +250,3 @@ def _folds(frame: FrameType, n_rows: int) -> bool:
 
 def _module(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", ""))
-
-
-def _is_machinery(module: str) -> bool:
-    return module.partition(".")[0] in ("sklearn", "joblib", "skmixdp")
