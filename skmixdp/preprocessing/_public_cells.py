@@ -52,22 +52,17 @@ def remedy_for_odd_cells(name: str, cells: Sequence[Any]) -> str:
     with_digits = [text for text in texts if any(map(str.isdigit, text))]
     if not texts or len(with_digits) < 0.5 * len(texts):
         return ""
-    shares = {form: _share(texts, partial(days_of, form=form)) for form in _formats_of(with_digits[:3])}
+    some = with_digits[:3]
+    signs = set().union(*some)  # formats without them are not tried: each is slow
+    forms_of_some = [
+        form for form, own in _SIGNS.items() if own <= signs and _share(some, partial(days_of, form=form))
+    ]
+    shares = {form: _share(texts, partial(days_of, form=form)) for form in forms_of_some}
     best = [form for form, share in shares.items() if share == max(shares.values()) >= 0.5]
     if not best:
         return ""
     forms = " or ".join(f"columns={{{name!r}: {form!r}}}" for form in best[:2])
     return f"{what} dates that are not ISO 8601; declare their format by {forms}, or declare 'category'."
-
-
-def _formats_of(texts: Sequence[str]) -> list[str]:
-    """Formats of dates that one of these texts has. Formats without its signs are not tried: each is slow."""
-    signs = set().union(*texts)
-    return [
-        form
-        for form, own in _SIGNS.items()
-        if own == own & signs and _share(texts, partial(days_of, form=form))
-    ]
 
 
 def _share(cells: Sequence[Any], read: Callable[[Any], float]) -> float:
