@@ -111,34 +111,30 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
                     "StandardScaler()."
                 )
             with public_code():
-                transformer = self._fitted_without_groups(join_rows(X, X_pub), y_pub)
+                transformer = self._fitted(join_rows(X, X_pub), y_pub)
             validate_data(self, X, skip_check_array=True)
             self.transformer_ = transformer
             return self
 
-    def _fitted_without_groups(self, rows: object, y_pub: object) -> Any:
-        """The fitted transformer; one sentence refuses one that wants the groups of the rows."""
-        try:
-            return self._fitted(rows, y_pub)
-        except (TypeError, ValueError) as error:
-            if "groups" not in str(error):
-                raise
-        raise ValueError(
-            f"{type(self.transformer).__name__} wants groups, and PublicOnly passes rows and labels alone; "
-            "choose a splitter without groups, or fit it to the public rows and pass FrozenEstimator(...)."
-        )
-
     def _fitted(self, rows: object, y_pub: object) -> Any:
-        """The transformer, fitted to public rows alone."""
-        transformer = clone(self.transformer)
+        """The transformer, fitted to public rows alone; one that wants their groups is refused."""
+        transformer, labels = clone(self.transformer), []
         if y_pub is not None and has_fit_parameter(transformer, "y"):
-            return transformer.fit(rows, np.concatenate([np.asarray(labels) for labels in sources_of(y_pub)]))
-        if get_tags(transformer).target_tags.required:
+            labels = [np.concatenate([np.asarray(part) for part in sources_of(y_pub)])]
+        elif get_tags(transformer).target_tags.required:
             raise ValueError(
                 f"y_pub=None does not do for {type(transformer).__name__}, which is fitted on labels; "
                 "pass those of the public rows."
             )
-        return transformer.fit(rows)
+        try:
+            return transformer.fit(rows, *labels)
+        except (TypeError, ValueError) as error:
+            if "groups" not in str(error):
+                raise
+        raise ValueError(
+            f"{type(transformer).__name__} wants groups, and PublicOnly passes rows and labels alone; "
+            "choose a splitter without groups, or fit it to the public rows and pass FrozenEstimator(...)."
+        )
 
     def transform(self, X: object) -> Any:
         """Rows (n_samples, n_features), transformed by the fitted transformer."""
