@@ -296,7 +296,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """A column by what is declared and by its public cells."""
         kind = declared.kind if declared else "category" if categorical else kind_of(cells)
         if kind is None:
-            _warn(
+            warn(
                 f"no public row has a value in the column {name!r}, which is left out; declare its kind by "
                 f"columns={{{name!r}: ...}}."
             )
@@ -313,10 +313,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             odd = f"{n_odd} of {n_present} public cells of the column {name!r} are no {_CELLS[kind]}"
             if n_odd == n_present:
                 raise ValueError(f"{odd}; declare another kind.")
-            _warn(f"{odd} and count as missing; correct them, or declare another kind.")
+            warn(f"{odd} and count as missing; correct them, or declare another kind.")
         if column.kind in ("number", "amount", "date", "datetime", "list"):
             if declared is None and kind == "number" and is_row_number(name, cells):
-                _warn(
+                warn(
                     f"the column {name!r} holds another whole number in every public row, as numbers of rows "
                     f"do; leave it out by columns={{{name!r}: 'drop'}}, or declare 'number'."
                 )
@@ -324,9 +324,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if column.kind in ("category", "text") and not column.categories:
             remedy = "" if declared or categorical else remedy_for_odd_cells(name, cells)
             if remedy:
-                _warn(remedy)
+                warn(remedy)
             if column.kind == "category" and (codes := merged_codes(cells)):
-                _warn(
+                warn(
                     f"{codes} codes of the column {name!r} spell the same numbers as others, like 01 and 1, "
                     "and count as the same categories; put a letter in front of codes."
                 )
@@ -334,7 +334,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if 0 < len(texts) <= parameters["max_categories"]:
                 return _counted(replace(column, categories=tuple(texts)), cells)
             if not (declared or remedy) and len(texts) > 0.9 * len(cells):
-                _warn(
+                warn(
                     f"nearly every public row has another text in the column {name!r}, whose words are "
                     f"hashed; leave a name of rows out by columns={{{name!r}: 'drop'}}, or declare 'text'."
                 )
@@ -468,10 +468,6 @@ def _to_fill_in(names: Sequence[str], declared: Mapping[str, Any]) -> str:
         return '{"name": "number", ...}'
     missing = [f"{name!r}: ..." for name in names if name not in declared]
     return f"{{{', '.join(missing[:8])}{', ...' if len(missing) > 8 or declared else ''}}}"
-
-
-def _warn(text: str) -> None:
-    warn(text)
 
 
 def _table(X: Any, what: str) -> tuple[Any, list[str]]:

@@ -147,7 +147,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "preprocessing/_public_only.py": (3, {"PublicOnly._mapped": (1, "code")}),
     "preprocessing/_row_normalizer.py": (0, {"RowNormalizer._without_quotes": (1, "numbers")}),
     "preprocessing/_cells.py": (1, {}),
-    "preprocessing/_table_encoder.py": (10, {"_table": (4, "shapes"), "_cells": (1, "shapes")}),
+    "preprocessing/_table_encoder.py": (15, {"_table": (4, "shapes"), "_cells": (1, "shapes")}),
     "inference/_count_regressor.py": (1, {"MixedDPPoissonRegressor._fit_procedure": (1, "shapes")}),
     "inference/_encoded.py": (3, {}),
     "inference/_outcomes.py": (4, {}),
