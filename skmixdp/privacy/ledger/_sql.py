@@ -94,7 +94,7 @@ def read_accounts(connection: Connection) -> tuple[Account, ...]:
 
 def write_account(connection: Connection, account: Account) -> None:
     """Add an account, or replace the earlier one."""
-    columns = [_quoted(field.name) for field in fields(account)]
+    columns = [f'"{field.name}"' for field in fields(account)]
     stated = (vars(account)[field.name] for field in fields(account))
     values = [json.dumps(value) if isinstance(value, tuple) else value for value in stated]
     changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
@@ -136,9 +136,9 @@ def add_charge(connection: Connection, account: Account, event: object, **facts:
     """
     values = {"dataset": account.dataset, "spent": account.spent, "event": event_to_json(event)}
     values |= {"outcome": OPEN, "key": "", **facts}
+    columns = ", ".join(f'"{name}"' for name in values)
     number = connection.execute(
-        f"INSERT INTO charges ({', '.join(map(_quoted, values))}) VALUES ({', '.join('?' * len(values))})",
-        tuple(values.values()),
+        f"INSERT INTO charges ({columns}) VALUES ({', '.join('?' * len(values))})", tuple(values.values())
     ).lastrowid
     _seal(connection, "charges", "id", number)
     charge = read_charge(connection, "id", number)
@@ -196,10 +196,6 @@ def _change(connection: Connection, charge: Charge, column: str, value: object, 
     if changed.rowcount == 1:
         _seal(connection, "charges", "id", charge.id)
     return changed.rowcount == 1
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"'
 
 
 # -- damage --------------------------------------------------------------------------------
