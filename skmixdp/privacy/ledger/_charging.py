@@ -9,7 +9,7 @@ from ..._utils.process import name_of, public_code
 from ._account import BudgetExceededError
 from ._ledger import LedgerDataset
 from ._ledger_report import Charge
-from ._sql import OPEN, RESERVED, UNUSED, write_account, write_outcome
+from ._sql import OPEN, RESERVED, UNUSED, change_charge, write_account
 
 
 @public_code()
@@ -49,7 +49,7 @@ def take_back(dataset: LedgerDataset, charge: Charge) -> None:
     """Take back a charge that is still reserved. It stays if the ledger cannot be written."""
 
     def work(connection: Connection) -> None:
-        if write_outcome(connection, charge, UNUSED, before=RESERVED):
+        if change_charge(connection, charge, "outcome", UNUSED, before=RESERVED):
             account = dataset.ledger._account(connection, dataset.name)
             write_account(connection, account.without(charge.event))
 

@@ -20,6 +20,7 @@ from ._records import event_from_json, event_to_json
 from ._sql import (
     OPEN,
     add_charge,
+    change_charge,
     check_sums,
     read_account,
     read_accounts,
@@ -28,8 +29,6 @@ from ._sql import (
     read_steps,
     remove_reserved,
     write_account,
-    write_outcome,
-    write_step,
 )
 from ._store import FileStore, MemoryStore, Result, Work
 
@@ -421,7 +420,7 @@ class LedgerDataset(Shared):
     def _record_outcome(self, charge: Charge, outcome: str) -> None:
         """Record how a charged fit or search ended; the charge itself does not change."""
         check("outcome", outcome, "finished", OPEN, _FAILED)
-        work = partial(write_outcome, charge=charge, outcome=outcome)
+        work = partial(change_charge, charge=charge, column="outcome", value=outcome)
         if not self.ledger._store.transact(work, write=True):
             raise ValueError(
                 f"charge {charge.id} to {charge.dataset!r} is not in {self.ledger!r}; pass a charge of this "
@@ -430,7 +429,8 @@ class LedgerDataset(Shared):
 
     def _record_step(self, charge: Charge, step: int) -> None:
         """Record that a step, from 1 on, is about to be released; a repeated one is a RuntimeError."""
-        if not self.ledger._store.transact(partial(write_step, charge=charge, step=step), write=True):
+        work = partial(change_charge, charge=charge, column="steps", value=step, before=step - 1)
+        if not self.ledger._store.transact(work, write=True):
             raise RuntimeError(
                 f"step {step} of charge {charge.id} to {charge.dataset!r} is not the next one in "
                 f"{self.ledger!r}: another process goes on with this fit, or the ledger's file was replaced."

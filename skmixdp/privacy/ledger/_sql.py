@@ -146,11 +146,6 @@ def add_charge(connection: Connection, account: Account, event: object, **facts:
     return charge
 
 
-def write_outcome(connection: Connection, charge: Charge, outcome: str, before: str | None = None) -> bool:
-    """Record how a charge ended. False for an unknown charge, or one of another outcome than ``before``."""
-    return _change(connection, charge, "outcome", outcome, before)
-
-
 def remove_reserved(connection: Connection, charge: Charge) -> bool:
     """Remove a charge that was made before its release. False unless it is still reserved."""
     removed = connection.execute(
@@ -158,11 +153,6 @@ def remove_reserved(connection: Connection, charge: Charge) -> bool:
         (charge.id, charge.dataset, RESERVED),
     )
     return removed.rowcount == 1
-
-
-def write_step(connection: Connection, charge: Charge, step: int) -> bool:
-    """Record that a step of a charged fit begins. False unless it follows the last recorded step."""
-    return _change(connection, charge, "steps", step, step - 1)
 
 
 def read_steps(connection: Connection, charge: Charge) -> int:
@@ -186,7 +176,9 @@ def check_sums(accounts: Sequence[Account], charges: Sequence[Charge]) -> None:
             )
 
 
-def _change(connection: Connection, charge: Charge, column: str, value: object, before: object) -> bool:
+def change_charge(
+    connection: Connection, charge: Charge, column: str, value: object, before: object = None
+) -> bool:
     """Change a column of a charge. False for an unknown charge, or one with another value than ``before``."""
     read_charge(connection, "id", charge.id)  # a damaged one gets no new seal
     changed = connection.execute(
