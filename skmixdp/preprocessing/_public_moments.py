@@ -122,7 +122,14 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 "None for all."
             )
         mean = rows.mean(axis=0)
-        covariance, shrinkage = self._shrunk_covariance(rows - mean)
+        # Imported here, since it is slow and every estimator imports this folder.
+        from sklearn.covariance import ledoit_wolf, shrunk_covariance
+
+        centred, shrinkage = rows - mean, self.shrinkage
+        if isinstance(shrinkage, str):
+            covariance, shrinkage = ledoit_wolf(centred, assume_centered=True)
+        else:
+            covariance = shrunk_covariance(centred.T @ centred / len(centred), float(shrinkage))
         values, vectors = np.linalg.eigh(covariance)
         values, vectors = values[::-1][:n_components], vectors[:, ::-1][:, :n_components]
         if not values[-1] > _FLAT * values[0]:
@@ -136,18 +143,8 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.mean_ = mean
         self.components_ = (vectors / np.sqrt(values)).T
         self.explained_variance_ = values
-        self.shrinkage_ = shrinkage
+        self.shrinkage_ = float(shrinkage)
         return self
-
-    def _shrunk_covariance(self, centred: Array) -> tuple[Array, float]:
-        # Imported here, since it is slow and every estimator imports this folder.
-        from sklearn.covariance import ledoit_wolf, shrunk_covariance
-
-        if isinstance(self.shrinkage, str):
-            covariance, shrinkage = ledoit_wolf(centred, assume_centered=True)
-            return covariance, float(shrinkage)
-        shrinkage = float(self.shrinkage)
-        return shrunk_covariance(centred.T @ centred / len(centred), shrinkage), shrinkage
 
     @own_state()
     def transform(self, X: object) -> Array:
