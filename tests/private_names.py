@@ -24,7 +24,7 @@ NAMES = {
     "skmixdp._dask": "DaskRows",
     "skmixdp._engine": (
         "GaussianMechanism LostReleaseError OpenRows Options Plan PostTrainingRelease Recipe Transaction "
-        "bind_rows drawn drive loop make_plan release release_module=release training transaction"
+        "bind_rows draw_batch drive loop make_plan release release_module=release training transaction"
     ),
     "skmixdp._engine.per_instance": "Observation",
     "skmixdp._engine.recording": "KnownRows RecordedRelease recorded_releases",
@@ -145,10 +145,10 @@ NAMES = {
     "skmixdp.audit._fits": "Fits",
     "skmixdp.audit._membership": "area_under_curve auc_interval",
     "skmixdp.audit._result": "claim_of",
-    "skmixdp.audit._white_box": "Evidence evidence_of strengths_of",
+    "skmixdp.audit._white_box": "Evidence contribution_lengths evidence_of",
     "skmixdp.components.weights": "held_out_losses solution_error",
     "skmixdp.estimators": "_base _problem base_module=_base linear_heads=_linear",
-    "skmixdp.estimators._base": "adopt",
+    "skmixdp.estimators._base": "replace_attributes",
     "skmixdp.estimators._saving": "coding saving",
     "skmixdp.estimators._saving.checks": "check_loaded",
     "skmixdp.features": "_cache _extraction _loading",

@@ -25,7 +25,7 @@ import scipy.sparse as sp
 
 from skmixdp.privacy import noise
 from tests.noise import Release, watch
-from tests.private_names import PANEL_ROWS, Request, drawn, from_device, recorded_releases
+from tests.private_names import PANEL_ROWS, Request, draw_batch, from_device, recorded_releases
 
 #: How far the rounding of all rows' terms may move a sum whose rows stand elsewhere, in sensitivities.
 _LAST_BITS = 1e-4
@@ -103,7 +103,7 @@ def travelling(places: np.ndarray) -> Callable[..., Any]:
     before = np.argsort(places)
 
     def draw(sampling, n_rows, source, members):
-        batch = drawn(sampling, n_rows, source, None if members is None else members[before])
+        batch = draw_batch(sampling, n_rows, source, None if members is None else members[before])
         return None if batch is None else replace(batch, taken=batch.taken[places])
 
     return draw
@@ -143,7 +143,7 @@ def seen(
         patch.setattr(noise, "_generator_of", generator)
         if places is not None:
             for module in [each for name, each in sys.modules.items() if name.startswith("skmixdp")]:
-                if vars(module).get("drawn") is drawn:
+                if vars(module).get("drawn") is draw_batch:
                     patch.setattr(module, "drawn", travelling(places))
         found = Seen(watch(patch, handed_out, listener if each_row else None), terms)
         with redirect_stdout(io.StringIO()) as printed, redirect_stderr(printed):

@@ -210,11 +210,11 @@ def check_flags(args: argparse.Namespace, flags: Mapping[str, str]) -> None:
     for name, needed in [*_NEEDS.items(), *args.needs]:
         if name in values and needed not in values:
             raise InputError(
-                f"{spelt(name, values[name], flags)} needs {flag_of(needed, flags)}; give both, or neither."
+                f"{as_flag(name, values[name], flags)} needs {flag_of(needed, flags)}; give both, or neither."
             )
     for first, second, why in _EXCLUDES:
         if first in values and second in values:
-            pair = " and ".join(spelt(name, values[name], flags) for name in (first, second))
+            pair = " and ".join(as_flag(name, values[name], flags) for name in (first, second))
             raise InputError(f"{pair} cannot be combined, since {why}; leave one of them out.")
 
 
@@ -223,7 +223,7 @@ def flag_of(name: str, flags: Mapping[str, str]) -> str:
     return flags.get(name, f"--{name.replace('_', '-')}")
 
 
-def spelt(name: str, value: object, flags: Mapping[str, str]) -> str:
+def as_flag(name: str, value: object, flags: Mapping[str, str]) -> str:
     """A flag and its value as they were given."""
     flag = flag_of(name, flags)
     if value is True:
@@ -243,5 +243,5 @@ def passed(args: argparse.Namespace, owner: Any, *more: Any, kind: str = "") -> 
         own = name if is_passed else flag[2:].replace("-", "_")
         is_given = own in values if is_passed else values.get(own) is not None
         if name.isidentifier() and name not in takes | _OF_FILES and is_given:
-            raise InputError(f"{spelt(own, values[own], flags)} is not for {kind}; leave it out.")
+            raise InputError(f"{as_flag(own, values[own], flags)} is not for {kind}; leave it out.")
     return {name: values[name] for name in args.parser.passed if name in values and name in takes}

@@ -16,7 +16,7 @@ from .fit import inputs_of
 from .labels import as_classes
 from .messages import TRUST, InputError
 from .model_files import load_model, unpacked
-from .outputs import add_report_to, check_outputs, hand_out
+from .outputs import add_report_to, check_outputs, print_and_write
 from .predict import read_like_training
 from .rows import ROW_FLAGS, FileRows
 from .terms import add_terms_to, charged_data_set, check_ledger
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> None:
     facts = {"metrics": metrics if grouped else metrics[""], "privacy": measured.privacy.to_dict()}
     if grouped:
         facts["unknown"] = [name_of(group) for group in measured.unknown]
-    hand_out(args, measured, measured.privacy, facts, "Private evaluation", sections)
+    print_and_write(args, measured, measured.privacy, facts, "Private evaluation", sections)
 
 
 def _groups(args: argparse.Namespace) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from ..features import FrozenFeatures
 from .arguments import Parser
 from .items import LabelledItems, read_images
 from .messages import EXIT_CODES, InputError
-from .models import FAMILIES, READING_FLAGS, extracted, located, make_transformer
+from .models import FAMILIES, READING_FLAGS, absolute_weights_path, extract_images, make_transformer
 from .outputs import check_outputs, write_together
 
 SUMMARY = "turn images into files of feature rows"
@@ -73,11 +73,11 @@ def run(args: argparse.Namespace) -> None:
     check_outputs({"--out": args.out}, [args.images, args.labels], force=args.force)
     transformer = make_transformer(args, args.model, args.weights, args.options)
     items = read_images(args.images, args.labels)
-    extraction = extracted(transformer, items.X, f"IMAGES {args.images}", "extract")
+    extraction = extract_images(transformer, items.X, f"IMAGES {args.images}", "extract")
     arrays = _arrays(items, extraction)
     encoder = {
         "model": args.model,
-        "weights": located(args.weights),
+        "weights": absolute_weights_path(args.weights),
         "options": args.options,
         "report": extraction.report,
     }

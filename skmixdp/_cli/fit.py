@@ -23,11 +23,11 @@ from ..preprocessing import TableEncoder
 from .arguments import Parser, passed
 from .columns import SCALE_FLAG, declared_columns, read_scales
 from .files import add_text_to, guessed_form, is_table, text_form
-from .labels import as_classes, read_classes, read_weights, typed
+from .labels import as_classes, read_classes, read_weights, typed_labels
 from .messages import EXIT_CODES, InputError
-from .model_files import EncodedModel, page_of, save_model
+from .model_files import EncodedModel, card_page, save_model
 from .outputs import Writer, check_outputs, write_together
-from .rows import ROW_FLAGS, FileRows, align, in_order_of, named_columns, only_for_tables, read_rows
+from .rows import ROW_FLAGS, FileRows, align, align_columns, named_columns, only_for_tables, read_rows
 from .terms import add_terms_to, charged_data_set, check_ledger
 
 Array = NDArray[Any]
@@ -157,15 +157,15 @@ def run(args: argparse.Namespace) -> None:
     unlabeled = _read_unlabeled(args, private)
     private, public, classes = with_classes(args, private, public, targets=bool(labels))
     seed = own.get("random_state")
-    public, held_out, classes = _held_out(args, public, classes, seed, targets=bool(labels))
-    own = _declared(args, own, labels, private if public is None else public, classes)
+    public, held_out, classes = _split_public_rows(args, public, classes, seed, targets=bool(labels))
+    own = _declared_parameters(args, own, labels, private if public is None else public, classes)
     with nullcontext() if args.checkpoint is None else resumable(args.checkpoint):
         model = _train(args, estimator, own, private, public, columns, unlabeled)
         saved = model if private.encoder is None else EncodedModel(model, {"images": private.encoder})
         writers: dict[Path, Writer] = {args.out: lambda file: save_model(saved, file, args.out.suffix)}
         if args.report is not None:
             is_json = args.report.suffix.lower() == ".json"
-            text = f"{model.privacy_.to_json()}\n" if is_json else page_of(saved)
+            text = f"{model.privacy_.to_json()}\n" if is_json else card_page(saved)
             writers[args.report] = lambda file: file.write(text.encode())
         write_together(writers)
     if not args.quiet:
@@ -223,7 +223,7 @@ def read_both(
     private = read_rows(args.private, "--private", named, form, ("--labels", args.labels), **how)
     columns = None if args.encode in (None, "public") else declared_columns(Path(args.encode))
     if public is not None:
-        public = in_order_of(private, public)
+        public = align_columns(private, public)
         if is_frame(public.X) and (
             unknown := [name for name in columns or () if name not in public.X.columns]
         ):
@@ -240,7 +240,7 @@ def _read_unlabeled(args: argparse.Namespace, private: FileRows) -> Any:
     named = named_columns(args)
     form = guessed_form(args.unlabeled, text_form(args), f"--unlabeled {args.unlabeled}")
     raw = args.encode is not None
-    return in_order_of(
+    return align_columns(
         private, read_rows(args.unlabeled, "--unlabeled", named, form, optional=[*named], raw=raw)
     ).X
 
@@ -253,7 +253,7 @@ def with_classes(
         return private, public, None
     declared = None
     if public is not None and public.spelt and args.classes is None:
-        public = replace(public, y=typed(public.y, public.where), spelt=False)
+        public = replace(public, y=typed_labels(public.y, public.where), spelt=False)
     if args.classes is not None:
         with_type = None if public is None or public.spelt else public.y
         declared = read_classes(args.classes, with_type)
@@ -261,7 +261,7 @@ def with_classes(
     elif public is not None:
         classes, source = np.unique(public.y), f"the labels of {public.where}"
     else:
-        own = typed(private.y, private.where) if private.spelt else private.y
+        own = typed_labels(private.y, private.where) if private.spelt else private.y
         return replace(private, y=own), None, None
     if public is not None:
         public = replace(public, y=as_classes(public.y, classes, public.where, source))
@@ -269,7 +269,7 @@ def with_classes(
     return replace(private, y=y), public, declared
 
 
-def _held_out(
+def _split_public_rows(
     args: argparse.Namespace, public: FileRows | None, classes: Array | None, seed: Any, *, targets: bool
 ) -> tuple[FileRows | None, FileRows | None, Any]:
     """Public rows for the fit, those held out (or None), and the declared or held-out classes."""
@@ -293,7 +293,7 @@ def _held_out(
     return fitted, scored, classes
 
 
-def _declared(
+def _declared_parameters(
     args: argparse.Namespace, own: dict[str, Any], labels: str, rows: FileRows, classes: Any
 ) -> dict[str, Any]:
     """The ``own`` parameters, and those whose flags name files, bounds or classes; else those of ``rows``."""

@@ -9,7 +9,7 @@ from .columns import SCALE_FLAG, read_scales
 from .fit import NAMED_FLAGS, add_rows_to, inputs_of, read_both, with_classes
 from .labels import read_pairs
 from .messages import EXIT_CODES, InputError
-from .outputs import add_report_to, check_outputs, hand_out
+from .outputs import add_report_to, check_outputs, print_and_write
 from .terms import add_terms_to, charged_data_set, check_ledger
 
 SUMMARY = "estimate regression coefficients of private rows, with intervals"
@@ -92,4 +92,4 @@ def run(args: argparse.Namespace) -> None:
         **own,
     )
     coefficients = [section._replace(title="Coefficients") for section in result._sections()]
-    hand_out(args, result, result.privacy_, result.to_dict(), "Private regression", coefficients)
+    print_and_write(args, result, result.privacy_, result.to_dict(), "Private regression", coefficients)

@@ -11,7 +11,7 @@ from .._files.text import TextForm
 from .._utils.validation import listed
 from ..datasets import from_folder, image_files
 from .files import is_table, is_text, read_arrays, read_table
-from .labels import labels_of_array, labels_of_column, typed
+from .labels import labels_of_array, labels_of_column, typed_labels
 from .messages import InputError
 from .rows import read_labels
 
@@ -66,7 +66,7 @@ def _labels_by_file(path: Path, names: Array) -> Array:
         )
     what, spelt = f"the column label of {where}", is_text(path, where)
     y = labels_of_column(frame["label"], what, spelt)
-    y = typed(y, what) if spelt else y
+    y = typed_labels(y, what) if spelt else y
     return y[[places[name] for name in names.tolist()]]
 
 
@@ -80,7 +80,7 @@ def _arrays(path: Path, where: str, labels: Path | None) -> LabelledItems:
     y = labels_of_array(arrays["y"], f"array y of {where}") if "y" in arrays else None
     y = read_labels(("--labels", labels), where, y, TextForm())
     if labels is not None and y is not None and is_text(labels, f"--labels {labels}"):
-        y = typed(y, f"--labels {labels}")
+        y = typed_labels(y, f"--labels {labels}")
     if y is not None and (X.ndim == 0 or len(y) != len(X)):
         raise InputError(
             f"{where} has images of shape {X.shape} and {len(y)} labels; give one for each image."

@@ -56,11 +56,11 @@ def labels_of_array(y: Array, where: str, targets: bool = False) -> Array:
             "numbers or text."
         )
     if y.dtype.kind == "f" and not (np.isfinite(y) & (y == np.floor(y))).all():
-        raise _not_whole(where)
+        raise _not_whole_error(where)
     return y
 
 
-def typed(y: Array, where: str) -> Array:
+def typed_labels(y: Array, where: str) -> Array:
     """Labels of a text table: whole numbers or truth values if all labels are, otherwise texts."""
     texts = [text.strip() for text in y.tolist()]
     if all(_WHOLE.fullmatch(text) for text in texts):
@@ -68,11 +68,11 @@ def typed(y: Array, where: str) -> Array:
     if all(text.lower() in _TRUTH for text in texts):
         return np.array([_TRUTH[text.lower()] for text in texts])
     if all(NUMBER.fullmatch(text) for text in texts) and not all(float(text).is_integer() for text in texts):
-        raise _not_whole(where)
+        raise _not_whole_error(where)
     return y
 
 
-def _not_whole(where: str) -> InputError:
+def _not_whole_error(where: str) -> InputError:
     return InputError(
         f"{where} holds numbers that are not whole; write class labels as whole numbers or text."
     )
@@ -105,7 +105,7 @@ class _Places:
     """Places of classes by their spelling; each label is looked up independently of the others."""
 
     def __init__(self, classes: Array) -> None:
-        texts = [_spelt(value) for value in classes.tolist()]
+        texts = [_label_text(value) for value in classes.tolist()]
         self._kind = classes.dtype.kind
         self._places = dict(zip(texts, range(len(texts)), strict=True))
         bare = [text.strip() for text in texts]
@@ -113,18 +113,18 @@ class _Places:
 
     def of(self, cell: Any) -> int | None:
         """The place of the class of a label; None for another label."""
-        text = _spelt(cell)
+        text = _label_text(cell)
         if text in self._places:
             return self._places[text]
         text = text.strip()
         if self._kind in "iuf" and NUMBER.fullmatch(text):
-            text = _spelt(float(text))
+            text = _label_text(float(text))
         elif self._kind == "b":
             text = text.capitalize()
         return self._bare.get(text)
 
 
-def _spelt(value: Any) -> str:
+def _label_text(value: Any) -> str:
     """The spelling of a label; whole numbers have no point."""
     if isinstance(value, Real) and not isinstance(value, (bool, Integral)):
         number = float(value)
@@ -139,7 +139,7 @@ def read_classes(text: str, public: Array | None) -> Array:
         raise InputError(f"--classes {text!r} has an empty name; write it as name,name,name.")
     classes = np.array(names)
     if public is None:
-        return typed(classes, f"--classes {text!r}")
+        return typed_labels(classes, f"--classes {text!r}")
     if public.dtype.kind == "U":
         return classes
     try:

@@ -66,7 +66,7 @@ def in_flags(message: object, flags: Mapping[str, str]) -> str:
     """A message of the library with flags instead of ``name=value`` and names of parameters."""
     text = str(message)
     if "columns" in flags:
-        text = re.sub(r"\bcolumns=(\{[^{}]*\})", _as_declared, text)
+        text = re.sub(r"\bcolumns=(\{[^{}]*\})", _in_encode_file, text)
         text = re.sub(r"\bcolumns\[('[^']*')\]=", r"--encode: the column \1 with ", text)
     for name, flag in flags.items():
         text = re.sub(rf"\bpass {name}=None\b", f"leave {flag} out", text)
@@ -77,7 +77,7 @@ def in_flags(message: object, flags: Mapping[str, str]) -> str:
     return text
 
 
-def _as_declared(match: re.Match[str]) -> str:
+def _in_encode_file(match: re.Match[str]) -> str:
     """What a file for ``--encode`` must hold instead of the parameter ``columns`` of an encoder."""
     try:
         columns = ast.literal_eval(match[1])

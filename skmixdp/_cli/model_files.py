@@ -77,7 +77,7 @@ def load_model(path: Path) -> Any:
             ) from None  # its text may quote the file, which may hold private rows
 
 
-def page_of(model: "Model | EncodedModel") -> str:
+def card_page(model: "Model | EncodedModel") -> str:
     """The HTML page on a model: its card."""
     from ..inspection import model_card  # imported here, since few commands need it
 

@@ -51,7 +51,7 @@ def make_transformer(args: argparse.Namespace, model: str, weights: str | None, 
     return transformer(**parameters)
 
 
-def extracted(transformer: Any, images: Any, where: str, command: str) -> Any:
+def extract_images(transformer: Any, images: Any, where: str, command: str) -> Any:
     """The extraction of images; the names of skipped ones go to stderr."""
     extraction = transformer.extract(images)
     if len(extraction.features) == 0:
@@ -61,7 +61,7 @@ def extracted(transformer: Any, images: Any, where: str, command: str) -> Any:
     return extraction
 
 
-def located(weights: str | None) -> str | None:
+def absolute_weights_path(weights: str | None) -> str | None:
     """The absolute path of weights in a file; names of published weights stay as they are."""
     return str(Path(weights).resolve()) if weights is not None and Path(weights).is_file() else weights
 

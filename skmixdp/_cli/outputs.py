@@ -39,12 +39,12 @@ def check_outputs(wanted: Mapping[str, Path | None], inputs: Sequence[Path | Non
             raise InputError(f"{flag} {error}") from None
         if not os.access(folder, os.W_OK | os.X_OK):
             raise InputError(f"{flag} {path}: the folder {folder} is not writable; choose another one.")
-        if any(_same(path, source) for source in inputs if source is not None):
+        if any(_is_same_file(path, source) for source in inputs if source is not None):
             raise InputError(f"{flag} {path} is also an input file; choose another name.")
         if path.exists() and not force:
             raise InputError(f"{flag} {path} exists; choose another name, or pass --force to replace it.")
     for (flag, path), (second, same) in combinations(outputs.items(), 2):
-        if _same(path, same):
+        if _is_same_file(path, same):
             raise InputError(f"{flag} and {second} are both {same}; choose two names.")
     report = outputs.get("--report")
     if report is not None and report.suffix.lower() not in (".json", ".html"):
@@ -62,7 +62,7 @@ def add_report_to(parser: Parser, what: str) -> None:
     parser.set_defaults(needs=[("quiet", "report")])
 
 
-def hand_out(
+def print_and_write(
     args: argparse.Namespace,
     result: object,
     report: PrivacyReport,
@@ -106,5 +106,5 @@ def write_together(outputs: Mapping[Path, Writer]) -> None:
         ) from error
 
 
-def _same(path: Path, second: Path) -> bool:
+def _is_same_file(path: Path, second: Path) -> bool:
     return path.resolve() == second.resolve() or (path.exists() and second.exists() and path.samefile(second))

@@ -25,7 +25,7 @@ from .files import add_text_to, guessed_form, is_table, shape_of, text_form
 from .items import read_images
 from .messages import TRUST, InputError
 from .model_files import load_model, unpacked
-from .models import READING_FLAGS, extracted, make_transformer
+from .models import READING_FLAGS, extract_images, make_transformer
 from .outputs import check_outputs, write_together
 from .rows import FIX, FileRows, align, check_same_network, named_columns, only_for_tables, read_rows
 
@@ -123,7 +123,7 @@ def _from_images(args: argparse.Namespace, encoder: dict[str, Any] | None) -> Fi
     items = read_images(args.rows, None)
     weights = encoder["weights"] if args.weights is None else args.weights
     transformer = make_transformer(args, encoder["model"], weights, encoder["options"])
-    extraction = extracted(transformer, items.X, f"ROWS {args.rows}", "predict")
+    extraction = extract_images(transformer, items.X, f"ROWS {args.rows}", "predict")
     what = f"the images of ROWS {args.rows} and the training rows of MODEL {args.model}"
     check_same_network(encoder["report"], extraction.report, what)
     names = None if items.files is None else ("file", items.files[extraction.index].tolist())

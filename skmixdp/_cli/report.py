@@ -9,7 +9,7 @@ from .._utils.models import report_of
 from ..privacy import PrivacyLedger
 from .arguments import Parser
 from .messages import TRUST, InputError
-from .model_files import load_model, page_of
+from .model_files import card_page, load_model
 
 SUMMARY = "print the privacy report of a saved model (load only models you trust) or of a ledger"
 DESCRIPTION = f"Print the privacy report of a saved model, or of a ledger (.sqlite).\n\n{TRUST}"
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> None:
     else:
         subject = _model(args.model)
     if args.html:
-        text = subject.to_html() if is_ledger else page_of(subject)
+        text = subject.to_html() if is_ledger else card_page(subject)
     else:
         privacy = subject if is_ledger else subject.privacy_
         text = privacy.to_json() if args.json else str(privacy)

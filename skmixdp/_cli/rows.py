@@ -114,7 +114,7 @@ def read_rows(
                 f"and {'neither was' if label is None else 'both were'} given; give one of them."
             )
         frame, spelt = read_table(path, where, form, columns.values()), is_text(path, where)
-        aside = _left_aside(frame, columns, optional, where)
+        aside = _take_named_columns(frame, columns, optional, where)
         if labels is not None and label is not None:
             column = f"the label column {label!r} of {where}"
             inside = labels_of_column(aside["--label-column"], column, spelt, targets, form.decimal)
@@ -127,7 +127,7 @@ def read_rows(
     else:
         if raw:
             raise InputError(f"{where} has no columns, and --encode and its models take tables; give one.")
-        _left_aside(pd.DataFrame(), columns, {"--label-column", "--id", *optional}, where)
+        _take_named_columns(pd.DataFrame(), columns, {"--label-column", "--id", *optional}, where)
         wanted = ("X", "report", "encoder", *(("files",) if labels is None else ("y",)))
         arrays = read_arrays(path, where, wanted)
         if "y" in arrays:
@@ -135,7 +135,7 @@ def read_rows(
         report, encoder = (_json(arrays.get(name)) for name in ("report", "encoder"))
         files = arrays.get("files")
         names = None if files is None or len(files) != len(arrays["X"]) else ("file", files.tolist())
-        rows = FileRows(_finite(arrays["X"], where), where, None, False, report, encoder, names)
+        rows = FileRows(_check_finite(arrays["X"], where), where, None, False, report, encoder, names)
     if labels is None:
         return rows
     y = read_labels(labels, where, inside, form, targets)
@@ -149,7 +149,7 @@ def read_rows(
     return replace(rows, y=y, spelt=spelt if labels[1] is None else is_text(labels[1], labels[0]))
 
 
-def _left_aside(
+def _take_named_columns(
     frame: pd.DataFrame, columns: Mapping[str, str], optional: Collection[str], where: str
 ) -> dict[str, Any]:
     """The columns that flags name, which are taken out of the table."""
@@ -187,7 +187,7 @@ def align(X: Any, names: Collection[str], where: str, reference: str, fix: str =
     return X[list(names)]
 
 
-def in_order_of(private: FileRows, public: FileRows) -> FileRows:
+def align_columns(private: FileRows, public: FileRows) -> FileRows:
     """Public rows whose columns are those of the private rows, in their order, by the same network."""
     check_same_network(private.report, public.report, f"{public.where} and {private.where}")
     if not (is_frame(private.X) and is_frame(public.X)):
@@ -290,7 +290,7 @@ def _features(
             f"{'' if form is None else ' (a decimal comma is named by --decimal)'}."
         )
     values = np.column_stack([*columns.values()]) if columns else np.empty((len(frame), 0))
-    return pd.DataFrame(_finite(values, where), columns=[*columns])
+    return pd.DataFrame(_check_finite(values, where), columns=[*columns])
 
 
 def _numbers(column: "pd.Series[Any]", what: str, form: TextForm | None) -> Array | None:
@@ -313,7 +313,7 @@ def _with_point(cell: str) -> str:
     return repr(value) if value == value else cell
 
 
-def _finite(X: Array, where: str) -> Array:
+def _check_finite(X: Array, where: str) -> Array:
     """A finite array of numbers with at least one row and one column."""
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         raise InputError(

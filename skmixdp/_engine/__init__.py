@@ -1,7 +1,7 @@
 """Transactions, the plan of a run, the driver with the training loop, and the release, which adds noise."""
 
 from ..components.protocols import StepContext
-from .ahead import charging_steps, transaction_ahead
+from .ahead import charging_steps, future_transaction
 from .loop import (
     LostReleaseError,
     NoisyQuery,
@@ -9,9 +9,9 @@ from .loop import (
     Procedure,
     QueryRequest,
     RowsKey,
-    answered,
+    answer_step,
     bind_rows,
-    drawn,
+    draw_batch,
     drive,
     training,
     training_steps,

@@ -20,7 +20,7 @@ def _charges(part: object) -> bool:
     return isinstance(getattr(part, "ledger", None), LedgerDataset)
 
 
-def transaction_ahead(release: Any, n_rows: int | None) -> Transaction:
+def future_transaction(release: Any, n_rows: int | None) -> Transaction:
     """The charge that a step will make, as far as it is known before its fit."""
     parameters = release.get_params(deep=False)
     n_steps, multiplier, batch_size = map(parameters.get, ("n_steps", "noise_multiplier", "batch_size"))
@@ -48,11 +48,11 @@ def refuse_without_room(step: Any, pipe: Any, n_rows: int | None) -> None:
     Nothing is charged. Nothing is reserved either, so another process may charge in between. A part of a
     container is taken to come before all steps of other classes.
     """
-    steps = [part for _, part in pipe.steps if part is step or _charges_alone(part)]
+    steps = [part for _, part in pipe.steps if part is step or _charges_once(part)]
     place = next((number for number, part in enumerate(steps) if part is step), None)
     others = [part for part in steps if type(part) is not type(step)]
     later = others if place is None else steps[place + 1 :]
-    charges = [transaction_ahead(part, n_rows) for part in (step, *later)]
+    charges = [future_transaction(part, n_rows) for part in (step, *later)]
     accounts: dict[str, Any] = {}
     for number, each in enumerate(charges):
         name, relation = repr(each.ledger), each.budget.neighboring
@@ -67,7 +67,7 @@ def refuse_without_room(step: Any, pipe: Any, n_rows: int | None) -> None:
             ) from None
 
 
-def _charges_alone(part: Any) -> bool:
+def _charges_once(part: Any) -> bool:
     """Whether a step of a pipeline makes a single charge that its parameters determine."""
     names = part.get_params(deep=False) if _charges(part) else ()
     return "epsilon" in names and "neighboring" in names and "noise" in names and "estimator" not in names

@@ -151,7 +151,7 @@ def drive(
 # -- training --------------------------------------------------------------------------------
 
 
-def drawn(
+def draw_batch(
     sampling: Sampling, n_rows: int, noise: NoiseSource, members: NDArray[np.bool_] | None
 ) -> Batch | None:
     """The batch of a step, among the ``n_rows`` members of the source; None is all of them."""
@@ -186,7 +186,7 @@ def training_steps(
     mechanism = GaussianMechanism(plan.noise_multiplier, plan.n_steps, noise)
     W, state = recipe.update.init(info.view.W)
     for t in range(1, plan.n_steps + 1):
-        mechanism.begin_step(members, drawn(recipe.sampling, info.n_private, noise, members))
+        mechanism.begin_step(members, draw_batch(recipe.sampling, info.n_private, noise, members))
         view = info.view.data.view(W)
         ctx = StepContext(
             t=t,
@@ -203,7 +203,7 @@ def training_steps(
         )
         try:
             rounds = recipe.query.step(ctx)
-            direction = yield from answered(mechanism, rounds, ctx.released, info, of_gradients=True)
+            direction = yield from answer_step(mechanism, rounds, ctx.released, info, of_gradients=True)
         except LostReleaseError:
             continue
         W, state = recipe.update.step(ctx, direction, state)
@@ -212,7 +212,7 @@ def training_steps(
     return W, state
 
 
-def answered(
+def answer_step(
     mechanism: GaussianMechanism,
     rounds: Rounds,
     released: list[ReleasedArray],

@@ -238,7 +238,7 @@ def charged(transactions: Sequence[Transaction]) -> Iterator[None]:
     made and a BudgetExceededError is raised. A transaction that has its charge already is not charged again.
     """
     with ExitStack() as outcomes:
-        for group in _by_ledger(transactions):
+        for group in _grouped_by_ledger(transactions):
             new = [each for each in group if each.charge is None]
             requests = [(each.ledger, _request(each) | _reserved_for(each)) for each in new]
             for each, charge in zip(new, charge_together(requests), strict=True):
@@ -274,7 +274,7 @@ def reserved(transactions: Sequence[Transaction]) -> Iterator[None]:
     reservations: list[Transaction] = []
     token = _RESERVED.set(reservations)
     try:
-        for group in _by_ledger(transactions):
+        for group in _grouped_by_ledger(transactions):
             requests = [(each.ledger, _request(each)) for each in group]
             for each, charge in zip(group, charge_together(requests, RESERVED), strict=True):
                 each.charge = charge
@@ -307,7 +307,7 @@ def _ledger_of(dataset: object) -> Any:
     return getattr(ledger, "path", None) or id(ledger)
 
 
-def _by_ledger(transactions: Sequence[Transaction]) -> list[list[Transaction]]:
+def _grouped_by_ledger(transactions: Sequence[Transaction]) -> list[list[Transaction]]:
     """The transactions that charge a ledger, grouped by ledger."""
     ledgers: dict[Any, list[Transaction]] = {}
     for each in transactions:

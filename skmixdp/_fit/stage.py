@@ -24,7 +24,7 @@ from .._engine import (
     Released,
     RowsKey,
     Transaction,
-    answered,
+    answer_step,
     bind_rows,
     sampling_of,
 )
@@ -406,7 +406,7 @@ class Fit:
         multiplier = self.budget.multiplier(price)
         mechanism = GaussianMechanism(multiplier, 1, self.transaction.noise)
         mechanism.begin_step(self.data.members)
-        queries = answered(mechanism, ask(multiplier), [], self.plan.info)
+        queries = answer_step(mechanism, ask(multiplier), [], self.plan.info)
         try:
             return (yield from self.ask(queries, self.mapping.row_map))
         except LostReleaseError:

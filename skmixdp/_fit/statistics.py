@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import GaussianMechanism, NoisyQuery, Released, drawn
+from .._engine import GaussianMechanism, NoisyQuery, Released, draw_batch
 from .._linear import Loss
 from .._rows import Block, Contribution
 from .._utils.process import warn_later
@@ -60,7 +60,7 @@ class Learner:
         """
         if not isinstance(mechanism, GaussianMechanism):
             mechanism = GaussianMechanism(mechanism, 1, self.noise)
-        mechanism.begin_step(self.members, drawn(self.sampling, self.n_rows, self.noise, self.members))
+        mechanism.begin_step(self.members, draw_batch(self.sampling, self.n_rows, self.noise, self.members))
         released = yield mechanism, query if self.loss is None else weighted_query(query, self.loss)
         return released.arrays[0], mechanism.noise_scale(released.stated[0])
 

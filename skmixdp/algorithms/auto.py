@@ -194,7 +194,7 @@ class AutoRegression(AdaMix):
             rows_per_feature = info.mu * info.n_effective / len(moments)
             times = min(max((rows_per_feature / _ROWS_OF_LENGTH) ** 1.5, _LEAST_LENGTHS), _MOST_LENGTHS)
             floor = times * math.sqrt(float(moments.sum()))
-        recipe = replace(self, clip_floor=floor)._of_adamix(info, options)
+        recipe = replace(self, clip_floor=floor)._with_adamix(info, options)
         steps = recipe.steps
         assert isinstance(steps, BalancedSteps)
         if info.gradient_bound is not None:
@@ -203,7 +203,7 @@ class AutoRegression(AdaMix):
             recipe = replace(recipe, query=query, steps=steps)
         if moments is not None:
             sensitivity = recipe.query.sensitivity(info.view, np.dtype(np.float64))
-            factor = _tolerated(info, moments, sensitivity) / info.view.data.loss.noise_per_output
+            factor = _tolerated_noise(info, moments, sensitivity) / info.view.data.loss.noise_per_output
             steps = replace(
                 steps, momentum=0.0, noise_factor=factor, averaged=True, factor=_MORE_STEPS_OF_MAP
             )
@@ -212,11 +212,11 @@ class AutoRegression(AdaMix):
             recipe = replace(recipe, steps=steps, update=TailAverage(SGD(momentum)))
         return replace(recipe, comparison=start_comparison(recipe.update, info))
 
-    def _of_adamix(self, info: PublicInfo, options: Options) -> Recipe:
+    def _with_adamix(self, info: PublicInfo, options: Options) -> Recipe:
         return super().pieces(info, options)
 
 
-def _tolerated(info: PublicInfo, moments: FloatArray, sensitivity: float) -> float:
+def _tolerated_noise(info: PublicInfo, moments: FloatArray, sensitivity: float) -> float:
     """Noise in the output of a row of unit length, for which noise in usual outputs is small.
 
     After a total step r, averaged heads have noise of variance ``s^2 min(1 / m, r / 2)`` in the outputs along

@@ -26,7 +26,7 @@ from ._checks import AuditRows, check_canaries, check_count, check_fits, check_g
 from ._fits import Fits, check_factory
 from ._membership import losses_of
 from ._result import AuditResult, Claim, View, claim_of
-from ._white_box import check_visible, evidence_of, strengths_of
+from ._white_box import check_releases_visible, contribution_lengths, evidence_of
 
 FloatArray = NDArray[np.float64]
 
@@ -157,7 +157,7 @@ def audit_epsilon(
     guesses = check_guesses(n_guesses, n_canaries, n_fits)
     estimator = check_factory(factory)
     if view == "released":
-        check_visible(estimator)
+        check_releases_visible(estimator)
     rng = check_random_state(random_state)
 
     fits = Fits(factory, known_rows, X_pub, y_pub, units)
@@ -165,14 +165,14 @@ def audit_epsilon(
     if chosen is None:
         chosen = _make_canaries(fits, known_rows, n_canaries, estimator, rng)
     if n_fits == 1:
-        included, scores, claim = _one_fit(fits, known_rows, chosen, view, delta, rng)
+        included, scores, claim = _scores_from_one_fit(fits, known_rows, chosen, view, delta, rng)
         level = (1 - confidence) / len(guesses)
         guessed = [(r, _n_correct(scores, included, r)) for r in guesses]
         m = len(chosen)
         epsilon = max(one_run_epsilon(m, r, v, claim.delta, level) for r, v in guessed)
         mu = max(one_run_mu(m, r, v, level) for r, v in guessed)
     else:
-        included, scores, claim = _many_fits(fits, known_rows, chosen, n_fits, view, delta)
+        included, scores, claim = _scores_from_many_fits(fits, known_rows, chosen, n_fits, view, delta)
         bound = partial(threshold_bound, scores[included], scores[~included], 1 - confidence)
         epsilon = bound(partial(epsilon_from_rates, delta=claim.delta))
         mu = bound(mu_from_rates)
@@ -195,7 +195,7 @@ def audit_epsilon(
     )
 
 
-def _one_fit(
+def _scores_from_one_fit(
     fits: Fits,
     known_rows: AuditRows,
     canaries: AuditRows,
@@ -217,7 +217,7 @@ def _one_fit(
     return included, np.mean(without, axis=0) - losses, claim
 
 
-def _many_fits(
+def _scores_from_many_fits(
     fits: Fits, known_rows: AuditRows, canary: AuditRows, n_fits: int, view: View, delta: float | None
 ) -> tuple[NDArray[np.bool_], FloatArray, Claim]:
     """Run many fits: which included the canary, its scores (n_fits,), and the claim."""
@@ -249,11 +249,11 @@ def _make_canaries(
         )
     )
     try:
-        check_visible(estimator)
+        check_releases_visible(estimator)
     except ValueError:  # no way to measure contributions
         return generated[:n_canaries]
     trial = fits(generated, np.zeros(len(generated), dtype=bool))
-    strongest = np.argsort(-strengths_of(trial, generated), kind="stable")
+    strongest = np.argsort(-contribution_lengths(trial, generated), kind="stable")
     return generated[strongest[:n_canaries]]
 
 

@@ -122,7 +122,7 @@ def one_run_mu(n_canaries: int, n_guesses: int, n_correct: int, level: float) ->
     event into the other. So a mechanism with the trade-off function f has ``a <= 1 - f(b)``, by f-DP for each
     draw of the canaries and on average by concavity; for Gaussian DP ``b >= Phi(Phi^-1(a) - mu)``. If v or
     more correct guesses had probability ``level``, each constraint, going down from i = v, would ask for some
-    probability of fewer correct guesses. :func:`_excluded` adds up the least that will do, and rejects mu if
+    probability of fewer correct guesses. :func:`_rules_out` adds up the least that will do, and rejects mu if
     that exceeds 1. The least in each step is best: any other distribution has, on every level, at least as
     much of ``a`` for its amount of ``b``.
 
@@ -131,12 +131,12 @@ def one_run_mu(n_canaries: int, n_guesses: int, n_correct: int, level: float) ->
     """
 
     def rejected(mu: float) -> bool:
-        return _excluded(n_canaries, n_guesses, n_correct, mu, level)
+        return _rules_out(n_canaries, n_guesses, n_correct, mu, level)
 
     return _last_true(rejected, 0.0, _LARGEST_MU) if rejected(0.0) else 0.0
 
 
-def _excluded(m: int, r: int, v: int, mu: float, level: float) -> bool:
+def _rules_out(m: int, r: int, v: int, mu: float, level: float) -> bool:
     """Whether v or more correct guesses have a probability below ``level`` under mu-Gaussian DP."""
     right, wrong, whole = v / m * level, (r - v) / m * level, r / m
     for i in range(v - 1, -1, -1):

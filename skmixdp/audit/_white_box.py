@@ -53,7 +53,7 @@ def evidence_of(fitted: Fitted, known_rows: AuditRows, canaries: AuditRows) -> E
     The attacker knows all rows except the canaries, so the known rows' contributions are subtracted from each
     release; for a sampled batch, their expectation.
     """
-    others, alone = KnownRows(*_as_trained(fitted, known_rows), fitted.codes), _one_by_one(fitted, canaries)
+    others, alone = KnownRows(*_training_rows(fitted, known_rows), fitted.codes), _lone_rows(fitted, canaries)
     report = report_of(last_step(fitted.estimator))
     rate = report.sampling_rate if isinstance(report, PrivacyReport) else 1.0
     products = np.zeros(len(canaries))
@@ -68,9 +68,9 @@ def evidence_of(fitted: Fitted, known_rows: AuditRows, canaries: AuditRows) -> E
     return Evidence(products, gram)
 
 
-def strengths_of(fitted: Fitted, canaries: AuditRows) -> FloatArray:
+def contribution_lengths(fitted: Fitted, canaries: AuditRows) -> FloatArray:
     """Lengths (m,) of the canaries' contributions: the largest mu that each can show."""
-    alone = _one_by_one(fitted, canaries)
+    alone = _lone_rows(fitted, canaries)
     squares = np.zeros(len(canaries))
     for release in alone[0].of_training(fitted.releases):
         for _, contributions in _contributions(alone, release):
@@ -78,27 +78,27 @@ def strengths_of(fitted: Fitted, canaries: AuditRows) -> FloatArray:
     return np.sqrt(squares)
 
 
-def check_visible(estimator: BaseEstimator) -> None:
+def check_releases_visible(estimator: BaseEstimator) -> None:
     """Refuse an estimator whose queries cannot be sent to other rows."""
     head = last_step(estimator)
-    if not hasattr(head, "_as_trained"):
+    if not hasattr(head, "_training_rows"):
         raise ValueError(
             f"view='released' needs an estimator that trains one linear head, and {type(head).__name__} "
             "does not as it was configured; pass view='model'."
         )
 
 
-def _as_trained(fitted: Fitted, rows: AuditRows) -> tuple[FloatArray, NDArray[Any]]:
+def _training_rows(fitted: Fitted, rows: AuditRows) -> tuple[FloatArray, NDArray[Any]]:
     """Rows and labels as the head saw them in training."""
     head, X = last_step(fitted.estimator), rows.X
     if isinstance(fitted.estimator, Pipeline):
         X = fitted.estimator[:-1].transform(X)
-    X, y = head._as_trained(np.asarray(X), rows.y)
+    X, y = head._training_rows(np.asarray(X), rows.y)
     return X, y
 
 
-def _one_by_one(fitted: Fitted, rows: AuditRows) -> list[KnownRows]:
-    X, y = _as_trained(fitted, rows)
+def _lone_rows(fitted: Fitted, rows: AuditRows) -> list[KnownRows]:
+    X, y = _training_rows(fitted, rows)
     n_rows = 1 if fitted.codes is None else ROWS_OF_PERSON
     codes = None if fitted.codes is None else np.zeros(n_rows, np.intp)
     return [KnownRows(X[[i] * n_rows], y[[i] * n_rows], codes) for i in range(len(X))]

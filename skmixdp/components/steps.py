@@ -254,10 +254,10 @@ class ConstantWeight:
     weight: float
 
     def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Rule:
-        return always(self.weight, info)
+        return constant_rule(self.weight, info)
 
 
-def always(weight: float, info: PublicInfo) -> Rule:
+def constant_rule(weight: float, info: PublicInfo) -> Rule:
     """The rule of a constant weight, which is 0 without public rows."""
     weight = weight if info.view.data.n_rows else 0.0
     return lambda t, view: weight

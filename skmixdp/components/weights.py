@@ -8,7 +8,7 @@ import numpy as np
 from .._linear import FloatArray
 from .protocols import PublicInfo, ReleaseFacts
 from .public import PublicData
-from .steps import Rule, SampleWeight, always
+from .steps import Rule, SampleWeight, constant_rule
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class CosineWeight:
 
     def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Rule:
         if info.view.data.n_rows == 0:
-            return always(0.0, info)
+            return constant_rule(0.0, info)
         turn = float(2 * facts.n_steps if self.n_steps is None else self.n_steps)
         return lambda t, view: 1 - (math.cos(math.pi * t / (2 * turn)) if t < turn else 0.0)
 
@@ -58,14 +58,14 @@ class CouplingWeight:
 
     def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Rule:
         if info.view.data.n_rows == 0:
-            return always(0.0, info)
+            return constant_rule(0.0, info)
         L = info.curvature if self.smoothness is None else self.smoothness
         data = info.view.data
         at_zero = data.loss.values(np.zeros((data.n_rows, data.loss.n_outputs)), data.y)
         L0 = float(at_zero.mean()) if self.initial_loss is None else self.initial_loss
         b, noise = info.batch_size, facts.noise_multiplier**2 * info.view.n_parameters
         ratio = b / facts.sensitivity * math.sqrt(2 * L * L0 / (b**2 + noise))
-        return always(1 / (1 + ratio), info)
+        return constant_rule(1 / (1 + ratio), info)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class ConvexWeight:
         p = info.view.n_parameters
         budget = math.sqrt(facts.n_steps) * info.batch_size / facts.noise_multiplier
         slope = facts.sensitivity * D * math.sqrt(p) / budget
-        return always(_minimizer(slope, math.sqrt(V * p), n_priv, n_pub), info)
+        return constant_rule(_minimizer(slope, math.sqrt(V * p), n_priv, n_pub), info)
 
 
 def _minimizer(slope: float, spread: float, n_priv: int, n_pub: int) -> float:

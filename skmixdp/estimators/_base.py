@@ -42,7 +42,7 @@ from ..privacy.accounting.budgets import Budget
 from ..privacy.ledger._ledger import LEDGER
 from ..privacy.noise import check_noise, warn_of_seed
 from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
-from ._callbacks import PrivateCallbackMixin, managed
+from ._callbacks import PrivateCallbackMixin, run_with_callbacks
 from ._problem import check_device
 from ._row_mapping import RowMapping
 from ._saving import save
@@ -104,7 +104,7 @@ def fit_one(estimator: BaseEstimator, data: FitData, unsupported: Collection[str
         otherwise = f"leave it out, or pass it as one of {', '.join(accepted)}"
         refuse_arguments(estimator, unsupported, accepted, otherwise)
     if vars(estimator).get("_skl_callbacks") and "_callback_fit_ctx" not in vars(estimator):
-        managed([estimator], partial(fit_one, estimator, data, ()))
+        run_with_callbacks([estimator], partial(fit_one, estimator, data, ()))
         return
     fitted = copy.copy(estimator)
     with own_state(), late_warnings() as late:
@@ -112,7 +112,7 @@ def fit_one(estimator: BaseEstimator, data: FitData, unsupported: Collection[str
         if estimator.random_state is not None:
             warn_of_seed(estimator.random_state, set_by=seeding_ensemble())
         (attributes,) = transact([fitted._fit_procedure(budget, data)], current_checkpoint.get())
-    adopt(estimator, fitted, attributes)
+    replace_attributes(estimator, fitted, attributes)
     for message in late:
         warn(message)
 
@@ -209,7 +209,7 @@ def fit_many(
         again = partial(
             fit_many, rows=rows, sample_weight=sample_weight, groups=groups, X_unlabeled=X_unlabeled
         )
-        return managed(watched, partial(again, estimators, X, y, X_pub, y_pub))  # type: ignore[no-any-return]
+        return run_with_callbacks(watched, partial(again, estimators, X, y, X_pub, y_pub))  # type: ignore[no-any-return]
     rows = [None] * len(estimators) if rows is None else list(rows)
     if len(rows) != len(estimators):
         raise ValueError(
@@ -230,18 +230,18 @@ def fit_many(
         ]
         results = transact(procedures, current_checkpoint.get())
     for estimator, copied, attributes in zip(estimators, fitted, results, strict=True):
-        adopt(estimator, copied, attributes)
+        replace_attributes(estimator, copied, attributes)
     for message in late:
         warn(message)
     return estimators
 
 
-def adopt(estimator: BaseEstimator, fitted: object, attributes: dict[str, Any]) -> None:
+def replace_attributes(estimator: BaseEstimator, fitted: object, attributes: dict[str, Any]) -> None:
     """Replace an estimator's attributes by those of its fitted copy, in one uninterruptible assignment."""
     estimator.__dict__ = vars(fitted) | attributes
 
 
-def members(name: str, rows: object, n_rows: int) -> NDArray[np.bool_]:
+def selected_rows(name: str, rows: object, n_rows: int) -> NDArray[np.bool_]:
     """Mask (n_rows,) of the rows of ``X`` to fit to; ``name`` is the name of the selection in messages."""
     chosen = np.asarray(rows)
     if chosen.dtype == bool and chosen.ndim == 1:

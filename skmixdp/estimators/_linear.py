@@ -38,7 +38,7 @@ from ..privacy import LedgerDataset, PerInstanceRecord
 from ..privacy.accounting.budgets import Budget
 from ..privacy.accounting.events import Neighboring, Noise
 from ..privacy.units import units_of
-from ._base import EstimatorProcedure, FitData, PrivateEstimator, members
+from ._base import EstimatorProcedure, FitData, PrivateEstimator, selected_rows
 from ._callbacks import FitTasks
 from ._outputs import head_outputs
 from ._problem import (
@@ -150,7 +150,7 @@ class LinearHead(PrivateEstimator):
         names = vars(self).get("feature_names_in_")
         finite = not self._takes_missing
         public = collect_public(data.X_pub, data.y_pub, names, n_features, check_target, finite=finite)
-        mask = None if data.rows is None else members(*data.rows, n_rows)
+        mask = None if data.rows is None else selected_rows(*data.rows, n_rows)
         if groups is not None:
             table, mask = PersonTable(table, *units_of(groups, n_rows, self.noise, mask)), None
         X_pub, y_pub = (np.empty((0, n_features)), None) if public is None else public
@@ -169,7 +169,7 @@ class LinearHead(PrivateEstimator):
         classes: Array | None = None,
     ) -> Fit:
         """What is known of a fit before it begins, from checked rows, encoded labels and scaled targets."""
-        table, y, X_pub, y_pub, members = rows
+        table, y, X_pub, y_pub, selected_rows = rows
         names, n_features = vars(self).get("feature_names_in_"), table.shape[1]
         finite, weights = not self._takes_missing, data.sample_weight is not None
         mapping = self._row_settings()
@@ -235,7 +235,7 @@ class LinearHead(PrivateEstimator):
             logit_adjustment=logit_adjustment,
             classes=classes,
         )
-        rows_to_fit = Data(private, loss, members)
+        rows_to_fit = Data(private, loss, selected_rows)
         largest = None if self.max_sample_weight == "auto" else float(self.max_sample_weight)
         sample_weight = check_sample_weight(data.sample_weight, len(y))
         return Fit(
@@ -289,7 +289,7 @@ class LinearHead(PrivateEstimator):
 
     def _row_settings(self) -> dict[str, Any]:
         """The checked parameters of ``rows``."""
-        return (RowMapping() if isinstance(self.rows, str) else self.rows)._checked(self._norm)
+        return (RowMapping() if isinstance(self.rows, str) else self.rows)._checked_parameters(self._norm)
 
     def _products_dtype(self) -> np.dtype[Any]:
         """The dtype of the products: float64 for exact sums."""

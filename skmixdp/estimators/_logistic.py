@@ -151,7 +151,7 @@ class LogisticHead(Classifier, PrivateConfusionMixin, LinearHead):
                     f"{remedy}."
                 )
 
-    def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
+    def _training_rows(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Mapped rows, and class indices or labels, as the fit used them; for audits."""
         return self._row_map(X, np.float64), self._encoded(y, len(X))
 

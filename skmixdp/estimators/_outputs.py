@@ -44,7 +44,7 @@ def head_outputs(
     table, basis = special_table(X), estimator._row_map.basis
     dense = of_rows or partial(_decisive_outputs if decisive else _dense_outputs, estimator)
     if table is None:
-        return _checked(dense(rows_to_transform(estimator, X, finite=basis is None)))
+        return _finite_outputs(dense(rows_to_transform(estimator, X, finite=basis is None)))
     table.check("X", finite=basis is None)
     if table.shape[0] == 0:
         raise ValueError("X has 0 sample(s) while a minimum of 1 is required; pass more rows.")
@@ -60,10 +60,10 @@ def head_outputs(
         if basis is None and not finite_rows(block).all():
             raise ValueError("X contains NaN or infinity; drop those rows, or impute the values.")
         parts.append(dense(block))
-    return _checked(np.concatenate(parts))
+    return _finite_outputs(np.concatenate(parts))
 
 
-def _checked(outputs: Array) -> Array:
+def _finite_outputs(outputs: Array) -> Array:
     """The outputs; refused unless they are finite."""
     if not np.isfinite(outputs).all():
         raise ValueError(

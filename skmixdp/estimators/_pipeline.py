@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .._engine import Transaction, charging_steps, reserved, transaction_ahead
+from .._engine import Transaction, charging_steps, future_transaction, reserved
 from .._rows import groups_of, labels_of
 from .._utils.annexes import annex
 from .._utils.frames import n_rows_of
@@ -152,7 +152,7 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
             y = labels_of(X, y)
             if (groups := groups_of(X, passed.get("groups"))) is not None:
                 passed["groups"] = groups
-            with sklearn.config_context(enable_metadata_routing=True), reserved(self._ahead(X, passed)):
+            with sklearn.config_context(enable_metadata_routing=True), reserved(self._charges(X, passed)):
                 token = current_pipeline.set(self)
                 try:
                     super().fit(X, y, **passed)
@@ -164,13 +164,13 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
                 head.privacy_ = replace(head.privacy_, treated_as_public=public)
             return self
 
-    def _ahead(self, X: Any, passed: dict[str, Any]) -> list[Transaction]:
+    def _charges(self, X: Any, passed: dict[str, Any]) -> list[Transaction]:
         """The charges that the steps will make to ledgers, if several steps make charges."""
         releases = charging_steps(self)
         if len(releases) < 2 or current_checkpoint.get() is not None:
             return []
         n_rows = None if "groups" in passed else n_rows_of(X)
-        return [transaction_ahead(release, n_rows) for release in releases]
+        return [future_transaction(release, n_rows) for release in releases]
 
     @property
     def privacy_(self) -> Any:

@@ -179,7 +179,7 @@ class RidgeHead(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: ignore[
         fit = self._known(budget, SquaredLoss(y.shape[1]), rows, data, fact, labels=labels)
         return self._prepared(fit, data)
 
-    def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
+    def _training_rows(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Mapped rows and scaled targets, as the fit used them; for audits."""
         return self._row_map(X, np.float64), self._target_map(y.reshape(len(y), -1), np.float64)
 

@@ -59,7 +59,7 @@ class RowMapping(BaseEstimator):  # type: ignore[misc]
     geometry: Any = "auto"
     norm: str | None = "auto"
 
-    def _checked(self, auto: str) -> dict[str, Any]:
+    def _checked_parameters(self, auto: str) -> dict[str, Any]:
         """The checked parameters; ``auto`` is what ``norm="auto"`` stands for."""
         checked = check_params(self, self._allowed, named=True)
         return checked | {"norm": auto if self.norm == "auto" else self.norm}

@@ -120,13 +120,13 @@ def scales_of(scale: Mapping[Any, Any], columns: Any) -> dict[int, tuple[float, 
             raise ValueError(
                 f"scale names the column {shown(name)}, which is no numeric column of X; {remedy}"
             )
-        (center, spread), place = _pair(name, value), places[name]
+        (center, spread), place = _centre_and_spread(name, value), places[name]
         zero, unit = units.get(place, (0.0, 1.0))
         scales[place] = (center - zero) / unit, spread / unit
     return scales
 
 
-def _pair(name: object, value: object) -> tuple[float, float]:
+def _centre_and_spread(name: object, value: object) -> tuple[float, float]:
     """A declared centre and spread; plain pairs are refused, since those of an encoder are bounds."""
     center = spread = math.nan
     if isinstance(value, Typical):
@@ -145,16 +145,16 @@ def kinds_of_columns(n_features: int) -> Kinds | None:
     """The kinds of the columns of a head that is fitted in a pipeline; None if they are unknown."""
     pipeline = current_pipeline.get()
     steps = [] if pipeline is None else pipeline.steps[:-1]
-    kinds = _of(steps[-1][1], n_features) if steps else None
+    kinds = _kinds_from_step(steps[-1][1], n_features) if steps else None
     return kinds if kinds is not None and len(kinds.numbers) == n_features else None
 
 
-def _of(step: object, width: int) -> Kinds | None:
+def _kinds_from_step(step: object, width: int) -> Kinds | None:
     """The kinds of the columns that a fitted step makes, None if they are unknown."""
     if isinstance(step, PublicOnly):
-        return _of(step.transformer_, width)
+        return _kinds_from_step(step.transformer_, width)
     if isinstance(step, Pipeline):
-        return _of(step.steps[-1][1], width)
+        return _kinds_from_step(step.steps[-1][1], width)
     if isinstance(step, TableEncoder):
         columns = step.columns_.values()
         flags = [flag for column in columns for flag in _are_numbers(column)]
@@ -164,7 +164,7 @@ def _of(step: object, width: int) -> Kinds | None:
     if isinstance(step, ColumnTransformer):
         numbers, square = np.ones(width, dtype=bool), 0.0
         for name, places in step.output_indices_.items():
-            kinds = _of(step.named_transformers_.get(name), places.stop - places.start)
+            kinds = _kinds_from_step(step.named_transformers_.get(name), places.stop - places.start)
             if kinds is not None:
                 numbers[places], square = kinds.numbers, square + kinds.square
         return Kinds(numbers, square)

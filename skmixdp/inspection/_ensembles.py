@@ -136,7 +136,7 @@ def ensemble_report(ensemble: object) -> EnsembleReport:
             f"the members protect {' and '.join(map(repr, units))}, and guarantees for different units do "
             "not add up; fit all members with the same groups, or all without."
         )
-    epsilon, delta = _composed([report for _, report in reports])
+    epsilon, delta = _total_budget([report for _, report in reports])
     report = EnsembleReport(
         epsilon=epsilon,
         delta=delta,
@@ -146,10 +146,10 @@ def ensemble_report(ensemble: object) -> EnsembleReport:
         unprotected=unprotected,
         leaks=tuple(_leaks(reports, unprotected)),
     )
-    return checked(report, ensemble)
+    return with_findings(report, ensemble)
 
 
-def checked(report: _Report, estimator: BaseEstimator) -> _Report:
+def with_findings(report: _Report, estimator: BaseEstimator) -> _Report:
     """Add the findings of :func:`~skmixdp.preprocessing.check_pipeline` for an estimator to its report."""
     parts = estimator if isinstance(estimator, (list, tuple)) else [estimator]
     findings = PipelineReport(tuple(finding for part in parts for finding in check_pipeline(part)))
@@ -160,7 +160,7 @@ def checked(report: _Report, estimator: BaseEstimator) -> _Report:
     )
 
 
-def _composed(reports: list[Any]) -> tuple[float, float]:
+def _total_budget(reports: list[Any]) -> tuple[float, float]:
     """Epsilon and delta of all reports together."""
     has_mu = [isinstance(report, PrivacyReport) and report.mu is not None for report in reports]
     exact = [report for report, has_exact in zip(reports, has_mu, strict=True) if has_exact]

@@ -17,7 +17,7 @@ from .._utils.validation import Kind, as_float, check, shown
 from .._version import __version__
 from ..privacy import PrivacyReport
 from ..privacy.report import Statement, attack_section
-from ._ensembles import checked, ensemble_report
+from ._ensembles import ensemble_report, with_findings
 
 _TEXT = Kind("a string", lambda value: isinstance(value, str))
 
@@ -232,7 +232,7 @@ def model_card(
         check(name, text, _TEXT)
     check("title", title, _TEXT, None)
     stated = report_of(estimator)
-    report = ensemble_report(estimator) if stated is None else checked(stated, estimator)
+    report = ensemble_report(estimator) if stated is None else with_findings(stated, estimator)
     of_rows = report.unit == "row"
     has_public = not isinstance(report, Statement) or report.n_public > 0
     public_rows = (_PUBLIC_ROWS,) if has_public else ()

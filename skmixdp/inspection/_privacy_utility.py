@@ -109,7 +109,7 @@ class PrivacyUtilityDisplay(Display):
             If the table lacks a column or has no rows, if a method is unnamed or a score not
             finite, if an epsilon is neither positive nor missing, or if no method has one.
         """
-        summary = _summarised(table, score, spread)
+        summary = _summary_of_fits(table, score, spread)
         if percent and not summary["mean"].between(0, 1).all():
             worst = summary["mean"][~summary["mean"].between(0, 1)].iloc[0]
             raise ValueError(
@@ -147,10 +147,10 @@ class PrivacyUtilityDisplay(Display):
         legend_above(ax, 3)
 
 
-def _summarised(table: Any, score: str, spread: str) -> pd.DataFrame:
+def _summary_of_fits(table: Any, score: str, spread: str) -> pd.DataFrame:
     """Table of ``method, epsilon, mean, low, high, n_fits``; epsilon is NaN for a method without budget."""
     check("spread", spread, *_SPREADS)
-    frame = _checked(table, score)
+    frame = _check_table(table, score)
     keys = frame.groupby(["method", "epsilon"], dropna=False, observed=True)["score"]
     statistics = keys.agg(["mean", "std", "size"]).reset_index()
     n = statistics["size"]
@@ -160,7 +160,7 @@ def _summarised(table: Any, score: str, spread: str) -> pd.DataFrame:
     return statistics[["method", "epsilon", "mean"]].astype({"method": object}).assign(**ends)
 
 
-def _checked(table: Any, score: str) -> pd.DataFrame:
+def _check_table(table: Any, score: str) -> pd.DataFrame:
     """The method, epsilon and score of each fit. Methods keep their order, which groupby would change."""
     try:
         frame = pd.DataFrame(table)

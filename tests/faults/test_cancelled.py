@@ -10,7 +10,7 @@ import pytest
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.privacy import GaussianEvent, PrivacyLedger
-from tests.private_names import RowCache, adopt, write_arrays, write_together
+from tests.private_names import RowCache, replace_attributes, write_arrays, write_together
 
 # An interruption within a generator that is being thrown away is said and goes no further.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -85,7 +85,7 @@ def test_a_cancelled_adoption_leaves_the_estimator_as_it_was_or_fitted():
     def work():
         nonlocal estimator
         estimator = copy.copy(former)
-        adopt(estimator, fitted, {})
+        replace_attributes(estimator, fitted, {})
 
     ends.extend((estimator.epsilon, estimator.coef_[0, 0]) for _ in cancellations(work))
     assert set(ends) == {(0.5, 0.0), (2.0, 1.0)} and len(ends) > 2

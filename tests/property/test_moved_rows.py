@@ -17,7 +17,7 @@ from skmixdp.inference import private_inference
 from skmixdp.model_selection import private_evaluation
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import NoiseSource
-from tests.private_names import column_histograms, drawn, public_checks_module, recorded_releases
+from tests.private_names import column_histograms, draw_batch, public_checks_module, recorded_releases
 from tests.replay import compare, seen, shown, without
 from tests.unit.rows.conftest import HELD
 
@@ -212,4 +212,4 @@ def test_every_third_row_would_be_found(monkeypatch):
 
 
 def _by_place(sampling, n_rows, source, members):
-    return drawn(sampling, n_rows, source, members)
+    return draw_batch(sampling, n_rows, source, members)

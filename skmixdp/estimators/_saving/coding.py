@@ -112,7 +112,7 @@ def is_known(value: object, classes: Mapping[str, str]) -> bool:
     return name in classes and class_named(name, classes) is type(value)
 
 
-def restored(name: object, parameters: Mapping[str, Any], attributes: Mapping[str, Any]) -> Any:
+def restore_estimator(name: object, parameters: Mapping[str, Any], attributes: Mapping[str, Any]) -> Any:
     """An estimator of :data:`FITTED` with checked parameters and attributes."""
     kind = class_named(name, FITTED)
     with _errors_of(kind):
@@ -323,7 +323,7 @@ class Decoder:
         name = value["fitted"]
         if FITTED.get(name, "").startswith("sklearn."):
             self.foreign.append(name)
-        return restored(name, self.named(value["parameters"]), self.named(value["attributes"]))
+        return restore_estimator(name, self.named(value["parameters"]), self.named(value["attributes"]))
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from ..._utils.files import refuse_special, written_whole
 from ..._utils.process import warn
 from ..._utils.validation import one_line
 from ..._version import __version__
-from .coding import FITTED, HEADS, Decoder, Encoder, NotEncodableError, is_known, restored
+from .coding import FITTED, HEADS, Decoder, Encoder, NotEncodableError, is_known, restore_estimator
 
 Array = NDArray[Any]
 
@@ -153,7 +153,7 @@ def load_with_note(path: Path, module: Any = None) -> tuple[Any, Any]:
     if module is not None:
         parameters["module"] = module
     try:
-        estimator = restored(name, parameters, attributes)
+        estimator = restore_estimator(name, parameters, attributes)
     except _DAMAGE as error:
         raise _refusal(path, error) from error
     if module is not None:

@@ -18,7 +18,7 @@ from skmixdp.privacy import NoiseSource, epsilon_of
 from skmixdp.privacy.units import Units
 from tests.audit_problems import DELTA, draw, draw_targets, factory, fix_noise, one_of_each
 from tests.catalog import ALGORITHMS
-from tests.private_names import AuditRows, Evidence, Fits, Places, claim_of, evidence_of, strengths_of
+from tests.private_names import AuditRows, Evidence, Fits, Places, claim_of, contribution_lengths, evidence_of
 from tests.rounding import assert_close
 
 NAMES = [*ALGORITHMS, "ridge, adamix", "ridge, noisy-gd"]
@@ -52,7 +52,7 @@ def test_without_noise_the_released_arrays_are_what_the_evidence_says(monkeypatc
     evidence = evidence_of(fitted, AuditRows(data["X"], data["y"]), canaries)
     assert np.diag(evidence.gram).min() > 0
     np.testing.assert_allclose(evidence.products, evidence.gram @ (included - 0.5), atol=1e-6)
-    assert_close(strengths_of(fitted, canaries) ** 2, np.diag(evidence.gram))
+    assert_close(contribution_lengths(fitted, canaries) ** 2, np.diag(evidence.gram))
 
 
 @pytest.mark.parametrize("name", one_of_each(NAMES))
@@ -63,7 +63,7 @@ def test_no_canary_contributes_more_than_is_claimed_and_the_chosen_one_almost_as
     assert result.claimed_mu == pytest.approx(MU, rel=1e-6)
     canaries = canaries_for(data, 30)
     fitted = fits_of(data, factory(name, MU))(canaries, np.ones(30, dtype=bool))
-    strengths = strengths_of(fitted, canaries)
+    strengths = contribution_lengths(fitted, canaries)
     # The theoretical clip is the longest gradient that any unit row may have, at any head.
     least = 0.4 if "theoretical" in name else 0.65
     assert strengths.max() <= MU * (1 + 1e-6)
@@ -361,9 +361,9 @@ def test_an_array_without_noise_is_left_out(monkeypatch):
     data = draw()
     canaries = canaries_for(data)
     fitted = fits_of(data, factory("gep", MU))(canaries, np.ones(6, dtype=bool))
-    strengths = strengths_of(fitted, canaries)
+    strengths = contribution_lengths(fitted, canaries)
     first = [replace(release, scales=(0.0, release.scales[1])) for release in fitted.releases]
-    without = strengths_of(replace(fitted, releases=first), canaries)
+    without = contribution_lengths(replace(fitted, releases=first), canaries)
     assert np.all(np.isfinite(without)) and np.all(without < strengths)
 
 
