@@ -39,8 +39,11 @@ def to_sklearn(estimator: LinearModel) -> Pipeline:
         head._base_loss = head._get_loss()
     elif classes_of(estimator) is None:
         head = _with_coefficients(Ridge(), coef, intercept)
-    elif estimator.multilabel_:
-        head = _one_for_each_label(coef, intercept, estimator.n_iter_)
+    elif estimator.multilabel_:  # the classes are the numbers of the labels
+        head, labels, n_iter = OneVsRestClassifier(LogisticRegression()), range(len(coef)), estimator.n_iter_
+        head.estimators_ = [_logistic(coef[[j]], intercept[[j]], np.arange(2), n_iter) for j in labels]
+        head.label_binarizer_ = LabelBinarizer().fit(np.array([[0] * len(coef), [1] * len(coef)]))
+        head.n_features_in_ = coef.shape[1]
     else:
         head = _logistic(coef, intercept, estimator.classes_, estimator.n_iter_)
     return Pipeline([*steps, ("head", head)])
@@ -55,14 +58,4 @@ def _with_coefficients(head: Any, coef: Array, intercept: Array) -> Any:
 def _logistic(coef: Array, intercept: Array, classes: Array, n_iter: int) -> LogisticRegression:
     head = _with_coefficients(LogisticRegression(), coef, intercept)
     head.classes_, head.n_iter_ = classes.copy(), np.array([n_iter])
-    return head
-
-
-def _one_for_each_label(coef: Array, intercept: Array, n_iter: int) -> OneVsRestClassifier:
-    """A fitted OneVsRestClassifier of labels (n, k); its classes are the numbers of the labels."""
-    k = len(coef)
-    head = OneVsRestClassifier(LogisticRegression())
-    head.estimators_ = [_logistic(coef[[j]], intercept[[j]], np.arange(2), n_iter) for j in range(k)]
-    head.label_binarizer_ = LabelBinarizer().fit(np.array([[0] * k, [1] * k]))
-    head.n_features_in_ = coef.shape[1]
     return head
