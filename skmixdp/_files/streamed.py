@@ -123,9 +123,7 @@ class StreamedRows(BlockRows):
         norms = row_norms(X) if self._map.whitens else self._norms[rows]
 
         def max_abs() -> FloatArray:
-            if whitening is not None:
-                return self._max_abs[rows]
-            return max_abs_of(X, value)
+            return max_abs_of(X, value) if whitening is None else self._max_abs[rows]
 
         def rounding_scale() -> FloatArray:
             if whitening is None:
