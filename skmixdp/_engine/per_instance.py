@@ -74,7 +74,7 @@ class Observation:
             self._lengths[j, rows] = np.where(lengths <= part.sensitivity, lengths, part.sensitivity)
 
     def lengths(self, stated: Sequence[ReleasedArray]) -> list[FloatArray]:
-        """How far each row moves each array as computed, (n_rows,), by the stated sensitivities.
+        """The most by which each row can move each computed array, (n_rows,), by the stated sensitivities.
 
         The rounding of sums may move the array by as much as the stated sensitivity exceeds the exact one. A
         coin that left a row out lowers nothing: another coin would have moved the array by the sensitivity.

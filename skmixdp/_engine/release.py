@@ -92,7 +92,7 @@ class Released:
     arrays: tuple[FloatArray, ...]
 
 
-# Warnings of overflow, and errors by the user's settings, would reveal that such a row exists.
+# Warnings of overflow, or errors where the user's settings ask for them, would reveal that a row overflows.
 @np.errstate(all="ignore")
 def release(rows: PrivateRows, pairs: Sequence[tuple[GaussianMechanism, PrivateQuery]]) -> list[Released]:
     """Noisy answers to the queries of one or several runs, from one pass over the rows."""

@@ -75,7 +75,7 @@ class GradientEmbedding:
             square = blas.dtrmm(1.0, self._triangle, image, side=0, lower=1, overwrite_b=1)
         else:
             values, vectors = np.linalg.eigh(gram)
-            values, vectors = values[::-1], _signed(vectors[:, ::-1])  # in descending order
+            values, vectors = values[::-1], _fix_signs(vectors[:, ::-1])  # in descending order
             cut = _EIGENVALUE_CUT * float(values.max(initial=0.0))
             n_kept = int(np.sum(values > cut))
             if n_components is not None:
@@ -192,7 +192,7 @@ def embedding_of(view: PublicView, n_components: int | None) -> GradientEmbeddin
     return embedding
 
 
-def _signed(vectors: FloatArray) -> FloatArray:
+def _fix_signs(vectors: FloatArray) -> FloatArray:
     """Each column with the sign that makes its largest entry positive.
 
     The sign of an eigenvector depends on rounding, and changes the sign of the noise in its coordinate: the

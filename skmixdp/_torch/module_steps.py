@@ -88,12 +88,12 @@ class FiniteSteps(Update):
         end, after = self.inner.step(ctx, direction, state)
 
         def go(part: float) -> bool:
-            W = _between(start, end, part)
+            W = _interpolated(start, end, part)
             parameters.place(W)
             return bool(parameters.can_hold(W))
 
         part = self._fraction(ctx, go)
-        return (_between(start, end, part), after) if part else (start, state)
+        return (_interpolated(start, end, part), after) if part else (start, state)
 
     def result(self, W: Any, state: Any) -> Any:
         return self.inner.result(W, state)
@@ -162,5 +162,5 @@ class LastFinite(Update):
         return state[1]
 
 
-def _between(start: Any, end: Any, part: float) -> Any:
+def _interpolated(start: Any, end: Any, part: float) -> Any:
     return end if part == 1 else start + part * (end - start)

@@ -69,7 +69,7 @@ class TorchRows(BlockRows):
         self.arithmetic = Arithmetic(dtype, block_rows=most_rows)
         wanted = (block_bytes or usual_bytes) // max(X.shape[1] * dtype.itemsize, 1)
         self._block_rows = block_size(wanted, most=most_rows)
-        lengths = [array_of(row_norms(part)) for part in _parts_of(X)]
+        lengths = [array_of(row_norms(part)) for part in _chunks_of(X)]
         norms = np.concatenate(lengths) if lengths else np.empty(0)
         check_lengths(norms, dtype)
         labels = torch.from_numpy(np.array(y))
@@ -245,7 +245,7 @@ class TorchTable(Table):
         if self._X.layout != torch.strided or self._X.is_complex():
             raise ValueError(f"{name} must be a dense tensor of real numbers; convert it first.")
         if finite:
-            check_finite(all(bool(torch.isfinite(part).all()) for part in _parts_of(self._X)), name)
+            check_finite(all(bool(torch.isfinite(part).all()) for part in _chunks_of(self._X)), name)
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         if exact:
@@ -262,7 +262,7 @@ class TorchTable(Table):
         return TorchRows(streamed, y, device=self._place)
 
     def blocks(self) -> Iterator[NDArray[Any]]:
-        for part in _parts_of(self._X):
+        for part in _chunks_of(self._X):
             yield array_of(part if part.dtype in (torch.float32, torch.float64) else part.double())
 
     def transformed(self, function: RowFunction) -> Table:
@@ -288,7 +288,7 @@ def array_of(X: torch.Tensor) -> NDArray[Any]:
     return np.asarray(X.cpu().numpy())
 
 
-def _parts_of(X: torch.Tensor) -> Iterator[torch.Tensor]:
+def _chunks_of(X: torch.Tensor) -> Iterator[torch.Tensor]:
     """The rows of a tensor, a few thousand at a time."""
     return (X[rows] for rows in row_slices(len(X), _MEASURED_ROWS))
 

@@ -68,7 +68,7 @@ class ImageList(Items):
         element = self._elements[index]
         if not isinstance(element, (str, os.PathLike)):
             return _image_digest(_as_image(element))
-        with _reading(), open(element, "rb") as file:  # noqa: PTH123
+        with _as_item_errors(), open(element, "rb") as file:  # noqa: PTH123
             return _digest(b"upright file", file.read())
 
 
@@ -90,7 +90,7 @@ class DatasetItems(Items):
     """A torch Dataset of images, or of tuples that start with one."""
 
     def __getitem__(self, index: int) -> Any:
-        with _reading():
+        with _as_item_errors():
             element = self._elements[index]
         return _as_image(element[0] if isinstance(element, (tuple, list)) else element)
 
@@ -176,12 +176,12 @@ def _as_image(element: Any) -> Any:
     from PIL import Image
 
     if isinstance(element, (str, os.PathLike)):
-        with _reading(), Image.open(element) as file:
+        with _as_item_errors(), Image.open(element) as file:
             file.load()
             image: Any = file
     elif _is_image(element):
         image = element
-        with _reading():
+        with _as_item_errors():
             image.load()
     else:
         if _is_tensor(element):  # torchvision's order is channels first
@@ -222,7 +222,7 @@ def _from_pixels(element: object) -> Any:
 
 
 @contextmanager
-def _reading() -> Iterator[None]:
+def _as_item_errors() -> Iterator[None]:
     """Turn any error of a file reader or a dataset into an ItemError of one line."""
     try:
         yield

@@ -30,7 +30,7 @@ def load_encoder(backend: str, extra: str, settings: Mapping[str, Any]) -> Encod
     """A cached encoder, or a new one of the module ``backend`` with these settings."""
     module = load_backend(backend, extra)
     # A changed file needs a new encoder.
-    key = repr((backend, sorted(settings.items()), [_stamp(value) for value in settings.values()]))
+    key = repr((backend, sorted(settings.items()), [_size_and_time(value) for value in settings.values()]))
     with _lock:
         if key not in _loaded:
             while len(_loaded) >= _KEPT:
@@ -40,7 +40,7 @@ def load_encoder(backend: str, extra: str, settings: Mapping[str, Any]) -> Encod
         return _loaded[key]
 
 
-def _stamp(value: object) -> tuple[int, int] | None:
+def _size_and_time(value: object) -> tuple[int, int] | None:
     if isinstance(value, (str, os.PathLike)):
         try:
             status = os.stat(value)  # noqa: PTH116

@@ -89,7 +89,7 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
     def _directions(self, classes: object) -> Array:
         """The unit encodings (n_classes, n_features) of the names of ``classes``, in this order."""
         labels = np.asarray(classes).tolist()
-        order = self._matched(labels)
+        order = self._positions(labels)
         if (self.encoder is None) == (self.embeddings is None):
             number = "neither" if self.encoder is None else "both"
             raise ValueError(
@@ -167,7 +167,7 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
                 raise TypeError(f"class_names holds {name!r}, which is not a name; pass texts (str).")
         return [str(name) for name in names]  # strings of NumPy print differently
 
-    def _matched(self, labels: list[Any]) -> list[int]:
+    def _positions(self, labels: list[Any]) -> list[int]:
         """Position in ``class_names`` of each label."""
         names = self._names()
         if isinstance(self.class_names, Mapping):

@@ -236,7 +236,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
             "_checked_texts": (1, "numbers"),
             "_as_image": (1, "reading"),
             "_from_pixels": (3, "reading"),
-            "_reading": (1, "reading"),
+            "_as_item_errors": (1, "reading"),
         },
     ),
     "features/_loading.py": (1, {}),

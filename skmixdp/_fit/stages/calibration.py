@@ -373,7 +373,7 @@ def recalibrated(W: FloatArray, multiplier: float, *, n_rows: float, constant: f
     (counts,) = yield PrivateQuery(W, partial(_places, offset=offset), (stated,))
     noise = multiplier * stated.sensitivity / math.sqrt(_OF_LENGTHS)
     of_residuals, of_effects = counts.reshape(2, k, BINS)
-    ends = np.array([_end(column, noise) for column in of_residuals])
+    ends = np.array([_occupied_end(column, noise) for column in of_residuals])
     longest = np.array([_length(column, n_rows) for column in of_effects])
     terms = partial(_terms, offset=offset, ends=ends, longest=longest)
     stated = ReleasedArray(sensitivity_of(k) * _LENGTH, 1 - _OF_LENGTHS)
@@ -392,7 +392,7 @@ def recalibrated(W: FloatArray, multiplier: float, *, n_rows: float, constant: f
     return W
 
 
-def _end(counts: FloatArray, noise: float) -> float:
+def _occupied_end(counts: FloatArray, noise: float) -> float:
     """The end of the last window of lengths that has rows."""
     seen = windows_of(counts, certain_count(counts, noise, _FALSE_RATE), np.zeros(BINS, bool))
     return length_at(max((start + width for start, width, _ in seen), default=0))

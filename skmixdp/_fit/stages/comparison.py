@@ -192,7 +192,7 @@ class PublicShrinkage(Update):
         data, change = self.info.view.data, W - self.info.view.W
         if data.n_rows < _FEWEST:
             return 1.0, 1.0
-        certain = self._certain_share(change, variance)
+        certain = self._clear_share(change, variance)
         usual = 1.0 if data.loss.quadratic else min(1.0, _LEAST_USUAL + _SLOPE * certain)
         smaller = _SHARES[(min(1.0, _KEPT * certain) <= _SHARES) & (usual > _SHARES)]
         candidates = np.append(smaller, usual)
@@ -212,7 +212,7 @@ class PublicShrinkage(Update):
         chosen = int(np.where(clear, means, -np.inf).argmax()) if clear.any() else len(candidates) - 1
         return float(candidates[chosen]), usual
 
-    def _certain_share(self, change: FloatArray, variance: float) -> float:
+    def _clear_share(self, change: FloatArray, variance: float) -> float:
         """Share of the change that noise with this variance per coefficient does not explain."""
         data = self.info.view.data
         outputs = data.X @ change.T

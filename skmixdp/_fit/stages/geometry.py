@@ -61,21 +61,21 @@ def noisy_length(learner: Learner, n_features: int, multiplier: float) -> Learni
     low, high = 0, _EXPONENTS - 1
     for _ in range(SEARCH_ROUNDS):
         middle = (low + high) // 2
-        not_longer = partial(_not_longer, length=_length(middle) / LENGTH_LIMIT)
+        not_longer = partial(_are_within, length=_candidate(middle) / LENGTH_LIMIT)
         query = counts_query(np.zeros((0, n_features)), not_longer)
         count, _ = yield from learner.ask(mechanism, query)
         if float(count[0]) >= wanted:
             high = middle
         else:
             low = min(middle + 1, high)
-    return _length(high)
+    return _candidate(high)
 
 
-def _length(index: int) -> float:
+def _candidate(index: int) -> float:
     return float(2 ** (_LOWEST_EXPONENT + index / 2))
 
 
-def _not_longer(Z: FloatArray, block: Block, length: float) -> NDArray[np.bool_]:
+def _are_within(Z: FloatArray, block: Block, length: float) -> NDArray[np.bool_]:
     """Flags (rows, 1) of the rows whose length is at most ``length``."""
     return np.asarray(block.norms <= length * _ROUNDED)[:, np.newaxis]
 
@@ -320,7 +320,7 @@ _MOMENT_SHARE = 0.03
 _MOST_NOISE = 0.6
 #: Eigenvalues are raised by this fraction of the noise.
 _RAISED_BY_NOISE = 0.5
-#: They are raised by this fraction of their mean if that is larger.
+#: Least raise of the eigenvalues, as a fraction of their mean.
 _RAISED = 0.05
 
 #: Share of mu squared for the second moments that map the rows of a regression.
@@ -334,7 +334,7 @@ _MOST_NOISE_OF_MAP = 0.9
 _FEWEST_OF_MAP = 400.0
 #: Eigenvalues are raised by this fraction of the noise before they are inverted.
 _FLOOR = 0.5
-#: They are raised by this fraction of the largest one if that is larger, for rounding.
+#: Least raise of the eigenvalues, as a fraction of the largest one: covers rounding.
 _LEAST_FLOOR = 1e-9
 #: Mapped rows are cut at this multiple of their root mean square length.
 _LENGTHS = 2.0

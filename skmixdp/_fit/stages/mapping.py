@@ -30,7 +30,7 @@ FEWEST_KNOWN = 10
 #: Bins of magnitudes end at powers of two, from minus this exponent to this exponent.
 EXPONENT = 63
 
-#: Upper end of the search for a length, a power of two. It is the unit of lengths, which causes no rounding.
+#: Upper end of the search for a length, a power of two. Lengths are divided by it without rounding.
 #: Longer rows are shortened to it.
 LENGTH_LIMIT = 2.0**64
 #: The bound on rows of a regression is raised if ``n_features / (mu * n_rows)`` is below this.

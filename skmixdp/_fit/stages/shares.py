@@ -102,7 +102,7 @@ class ClassCounts(Stage):
         n_classes = max(fit.data.loss.n_outputs, 2)
         for rare in 1 / n_classes, 1 / fit.data.n_rows:
             shares = np.array([1 - (n_classes - 1) * rare] + (n_classes - 1) * [rare])
-            yield _started(fit.spent(self, price, assumed=True), shares)
+            yield _at_shares(fit.spent(self, price, assumed=True), shares)
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         weights, data, n_rows = fit.weights, fit.data, fit.data.n_rows
@@ -118,7 +118,7 @@ class ClassCounts(Stage):
         if not weights.n_counted:
             if len(counts) == 2 and weights.sample_weight is None:
                 _warn_of_hidden(counts, noise, fit)
-            return _started(fit, shares)
+            return _at_shares(fit, shares)
         # Mean of relative weights, with which each class has the total weight of the rarest one.
         mean = min(total / n_rows, 1.0) * len(shares) * float(shares.min())
         return fit.learned(weights=replace(weights, mean=mean), data=weights.applied(1 / shares))
@@ -136,7 +136,7 @@ def _warn_of_hidden(counts: FloatArray, noise: float, fit: Fit) -> None:
         )
 
 
-def _started(fit: Fit, shares: FloatArray) -> Fit:
+def _at_shares(fit: Fit, shares: FloatArray) -> Fit:
     """The fit that starts at class shares (k,), as its weights of classes change them."""
     if fit.weights.of_classes is not None:
         shares = shares * fit.weights.of_classes
@@ -337,7 +337,7 @@ def _adjusted(
     strength: float,
     restored: float,
 ) -> FloatArray:
-    """A head with adjusted logits and a part of the start; ``constant`` is that of the last column."""
+    """A head with adjusted intercepts and a part of the start; the last column of rows is ``constant``."""
     W, k = np.array(W), len(shares)
     if restores and restored and len(W) == k:  # one output for two classes has no row for each class
         rare = np.maximum(0.0, 1 - k * shares)

@@ -30,7 +30,7 @@ def is_module(value: object) -> bool:
 
 def working_copy(module: nn.Module, device: object) -> nn.Module:
     """A copy of the user's module on a device, in evaluation mode; the original is never changed."""
-    return _placed(copy.deepcopy(module), device)
+    return _on_device(copy.deepcopy(module), device)
 
 
 def trained_module(module: nn.Module, device: object, parameters: ModuleParameters) -> nn.Module:
@@ -40,10 +40,10 @@ def trained_module(module: nn.Module, device: object, parameters: ModuleParamete
         id(parameter): nn.Parameter(trained[name].detach(), parameter.requires_grad)
         for name, parameter in module.named_parameters()
     }
-    return _placed(copy.deepcopy(module, taken), device)
+    return _on_device(copy.deepcopy(module, taken), device)
 
 
-def _placed(module: nn.Module, device: Any) -> nn.Module:
+def _on_device(module: nn.Module, device: Any) -> nn.Module:
     module.eval()
     return module if isinstance(device, str) and device == "auto" else module.to(device)
 
@@ -111,8 +111,8 @@ def _selected(by_default: list[str], every: list[str], trainable: object) -> lis
             "function of a name."
         )
     prefixes = list(prefixes)
-    chosen = [name for name in every if any(_begins(name, prefix) for prefix in prefixes)]
-    idle = [prefix for prefix in prefixes if not any(_begins(name, prefix) for name in every)]
+    chosen = [name for name in every if any(_is_within(name, prefix) for prefix in prefixes)]
+    idle = [prefix for prefix in prefixes if not any(_is_within(name, prefix) for name in every)]
     if idle or not chosen:
         unknown = repr(idle[0]) if idle else "nothing"
         raise ValueError(
@@ -121,6 +121,6 @@ def _selected(by_default: list[str], every: list[str], trainable: object) -> lis
     return chosen
 
 
-def _begins(name: str, prefix: str) -> bool:
+def _is_within(name: str, prefix: str) -> bool:
     """Whether a dotted name is ``prefix``, or a part of it."""
     return name == prefix or name.startswith(prefix.rstrip(".") + ".")

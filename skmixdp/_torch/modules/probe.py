@@ -102,7 +102,7 @@ def check_forward(
     finally:
         values = dict(start.named_parameters())
         parameters.assign([values[name] for name in parameters.names])
-    if not all(map(_same, buffers, parameters.module.buffers())):
+    if not all(map(_same_bits, buffers, parameters.module.buffers())):
         raise ValueError(
             "module changes its buffers in evaluation mode, and would keep what private rows left there; "
             "remove what updates them."
@@ -115,7 +115,7 @@ class _Trial:
     def __init__(self, losses: Losses, n_classes: int, parameters: ModuleParameters) -> None:
         self._losses = losses
         self._n_classes = n_classes
-        self._near = _near(parameters)
+        self._near = _tolerance(parameters)
         on_processor = parameters.device.type == "cpu"
         self._slack = 0.0 if on_processor else _ON_DEVICES * torch.finfo(parameters.dtype).eps
 
@@ -134,7 +134,7 @@ class _Trial:
             self._check_repeated_passes(x, y, base)
 
     def _check_repeated_passes(self, x: Tensor, y: Tensor, base: Tensor) -> None:
-        if not self._keeps(base, lambda: self._losses(x, y)):
+        if not self._repeats(base, lambda: self._losses(x, y)):
             raise ValueError(
                 "the loss of a row differs between two passes of the same rows, by chance or by what the "
                 "module remembers of rows in between; remove what is random or kept in evaluation mode."
@@ -148,7 +148,7 @@ class _Trial:
         changed[index] = values.to(x.dtype)
         labels[index] = (y[index] + 1) % self._n_classes
         try:
-            unchanged = self._keeps(base[others], lambda: self._losses(changed, labels)[others])
+            unchanged = self._repeats(base[others], lambda: self._losses(changed, labels)[others])
         except ValueError:
             # A module may refuse made-up entries, such as codes out of range. Other passes have no such
             # entries.
@@ -175,11 +175,11 @@ class _Trial:
             if not _close(base[:end], self._losses(x[:end], y[:end]), self._near):
                 _refuse("depends on how many rows are in a pass")
 
-    def _keeps(self, base: Tensor, again: Callable[[], Tensor]) -> bool:
+    def _repeats(self, base: Tensor, again: Callable[[], Tensor]) -> bool:
         """Whether losses of the same rows in the same places are the same, in one of several tries."""
         for _ in range(_LOOKS):
             losses = again()
-            if _same(base, losses) or _close(base, losses, self._slack):
+            if _same_bits(base, losses) or _close(base, losses, self._slack):
                 return True
             if not _close(base, losses, self._near):
                 return False
@@ -273,7 +273,7 @@ def _move(parameters: ModuleParameters, relative: float, absolute: float, genera
             tensor.add_(noise, alpha=relative * root_mean_square + absolute)
 
 
-def _near(parameters: ModuleParameters) -> float:
+def _tolerance(parameters: ModuleParameters) -> float:
     """Allowed difference of losses for another order of sums, relative to 1 and to the loss."""
     return 4 * math.sqrt(torch.finfo(parameters.dtype).eps)
 
@@ -282,6 +282,6 @@ def _close(first: Tensor, second: Tensor, near: float) -> bool:
     return torch.allclose(first, second, rtol=near, atol=near, equal_nan=True)
 
 
-def _same(first: Tensor, second: Tensor) -> bool:
+def _same_bits(first: Tensor, second: Tensor) -> bool:
     """Whether tensors are equal bit by bit, except for the kind of a NaN."""
     return first.shape == second.shape and bool(((first == second) | (first.isnan() & second.isnan())).all())

@@ -78,7 +78,7 @@ class _Forward:
         self._limit = settings.batch_size
 
     def __call__(self, batch: Any) -> Tensor:
-        n = _length(batch)
+        n = _batch_size(batch)
         while True:
             rows = self._attempt(batch, n)
             if rows is not None:
@@ -97,7 +97,7 @@ class _Forward:
         """Rows of a batch, in parts of the present limit; None if memory ran out."""
         try:
             parts = [
-                self._rows(_part(batch, start, start + self._limit)) for start in range(0, n, self._limit)
+                self._rows(_slice(batch, start, start + self._limit)) for start in range(0, n, self._limit)
             ]
             return parts[0] if len(parts) == 1 else torch.cat(parts)
         except torch.OutOfMemoryError:
@@ -121,11 +121,11 @@ def _to_device(batch: Any, device: str) -> Any:
     return {name: value.to(device, non_blocking=True) for name, value in batch.items()}
 
 
-def _length(batch: Any) -> int:
+def _batch_size(batch: Any) -> int:
     return len(batch if isinstance(batch, Tensor) else next(iter(batch.values())))
 
 
-def _part(batch: Any, start: int, stop: int) -> Any:
+def _slice(batch: Any, start: int, stop: int) -> Any:
     if isinstance(batch, Mapping):
         return {name: value[start:stop] for name, value in batch.items()}
     return batch[start:stop]

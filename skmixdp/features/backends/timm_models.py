@@ -20,12 +20,12 @@ _POOLINGS = ("avg", "max")
 _LAYER = Number("a whole number", whole=True)
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return [*value] if isinstance(value, (list, tuple)) else [value]
 
 
 def _are_layers(value: object) -> bool:
-    numbers = [layer for layer in _listed(value) if layer != "head"]
+    numbers = [layer for layer in _as_list(value) if layer != "head"]
     return bool(numbers) and all(map(_LAYER.admits, numbers))
 
 
@@ -34,11 +34,11 @@ _ALLOWED = {
     "layers": Kind("whole numbers, with 'head' among them if wanted", _are_layers),
     "pooling": Kind(
         f"one or several of {' and '.join(_POOLINGS)}",
-        lambda value: bool(value) and all(name in _POOLINGS for name in _listed(value)),
+        lambda value: bool(value) and all(name in _POOLINGS for name in _as_list(value)),
     ),
     "image_size": Kind(
         "a positive whole number or a list of two",
-        lambda value: len(_listed(value)) in (1, 2) and all(map(COUNT.admits, _listed(value))),
+        lambda value: len(_as_list(value)) in (1, 2) and all(map(COUNT.admits, _as_list(value))),
     ),
 }
 
@@ -56,8 +56,8 @@ def load(
     parameters = {"layers": layers, "pooling": pooling, "image_size": image_size}
     for name, value in parameters.items():
         check(name, value, _ALLOWED[name], None)
-    chosen = {name: None if value is None else _listed(value) for name, value in parameters.items()}
-    size = None if image_size is None else tuple((2 * _listed(image_size))[:2])
+    chosen = {name: None if value is None else _as_list(value) for name, value in parameters.items()}
+    size = None if image_size is None else tuple((2 * _as_list(image_size))[:2])
     module, origin = _create(model_name, pretrained, model_args or {})
     check_row_wise(module, model_name)
     resize: Any = getattr(module, "set_input_size", None)
@@ -104,7 +104,7 @@ class TimmEncoder:
         self._layers = layers
         self._poolings = poolings
         with torch.inference_mode():
-            self.n_outputs = int(self._try(torch.zeros((1, *input_size)), model_name).shape[1])
+            self.n_outputs = int(self._trial_pass(torch.zeros((1, *input_size)), model_name).shape[1])
         self.description: dict[str, Any] = {
             "library": "timm",
             "model": model_name,
@@ -138,7 +138,7 @@ class TimmEncoder:
         parts = [output.mean(dim=1) if pooling == "avg" else output.amax(dim=1) for pooling in poolings]
         return torch.cat(parts, dim=1)
 
-    def _try(self, batch: Tensor, model_name: str) -> Tensor:
+    def _trial_pass(self, batch: Tensor, model_name: str) -> Tensor:
         """A trial pass: the output of a batch, refused unless it consists of rows."""
         try:
             rows = self.forward(batch)

@@ -49,7 +49,7 @@ def recorded() -> Iterator[list[Warning]]:
         _caught.reset(token)
 
 
-def _distinct(caught: Iterable[Warning]) -> dict[Key, Warning]:
+def _no_repeats(caught: Iterable[Warning]) -> dict[Key, Warning]:
     """Each warning without repeats; the search itself warns of seeds."""
     of_trials = (warning for warning in caught if not isinstance(warning, NotPrivateWarning))
     return {(type(warning), str(warning)): warning for warning in of_trials}
@@ -57,13 +57,13 @@ def _distinct(caught: Iterable[Warning]) -> dict[Key, Warning]:
 
 def common(lists: Sequence[Iterable[Warning]]) -> list[Warning]:
     """Warnings common to all lists."""
-    first, *others = map(_distinct, lists)
+    first, *others = map(_no_repeats, lists)
     return [warning for key, warning in first.items() if all(key in distinct for distinct in others)]
 
 
 def show(caught: Iterable[Warning], shown: set[Key]) -> None:
     """Show each warning that is not among those ``shown``, and add it there."""
-    for key, warning in _distinct(caught).items():
+    for key, warning in _no_repeats(caught).items():
         if key not in shown:
             shown.add(key)
             warn(warning)

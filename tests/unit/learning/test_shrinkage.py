@@ -165,7 +165,7 @@ class TestComparison:
 @pytest.mark.parametrize(("certain", "share"), [(0.0, 0.2), (0.3, 0.8), (0.7, 1.0)])
 def test_the_usual_share_grows_with_what_cannot_be_noise(certain, share, monkeypatch):
     _, info, whole = problem_and_facts()
-    monkeypatch.setattr(PublicShrinkage, "_certain_share", lambda *args: certain)
+    monkeypatch.setattr(PublicShrinkage, "_clear_share", lambda *args: certain)
     # Public rows favour the whole way here, so they choose no smaller share than the usual one.
     assert_parallel(shrunk(info, whole, 1e-3), info.view.W + share * (whole - info.view.W))
 
