@@ -45,7 +45,7 @@ _PATIENCE = 300
 # Fields are not in the repr, since workers log the inputs of tasks that fail.
 @dataclass(frozen=True, repr=False)
 class _Chunk:
-    """Mapped rows on a worker, which were numbers in the declared shape if ``numeric``, and ``finite``."""
+    """Mapped rows on a worker, and whether they were numbers of the declared shape, and finite."""
 
     X: FloatArray
     y: Labels

@@ -193,7 +193,7 @@ def transact(
 
 
 def _caveat_of_delta(transaction: Transaction) -> str:
-    """What a delta allows that is large for this many rows or persons; empty for a small one."""
+    """Warning of a delta that is large for this many rows or persons; empty for a small one."""
     delta, n_units, unit = transaction.budget.delta, transaction.n_units, transaction.unit
     assert n_units is not None
     if delta < 1 / n_units:

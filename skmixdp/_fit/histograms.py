@@ -22,7 +22,7 @@ _MISSED = 0.05
 _WIDTHS = (1, 2, 4, 8)
 #: Fewest rows, on average, in the part of a large dataset that is used.
 _FEWEST_ROWS = 28_000
-#: All rows take part if fewer than this times the part are there, since that takes about as long.
+#: A part is used only of a dataset at least this many times as large: else all rows take about as long.
 _LEAST_STEP = 4
 #: The part has enough rows for this noise in a count, as a fraction of them.
 _THINNED_ERROR = 0.02

@@ -31,8 +31,7 @@ _FAN_IN = 16
 #: terms.
 _CASCADE = 64
 
-#: Target for the rounding of sums, as an addition to the sensitivity, which the rows of a panel are chosen
-#: for.
+#: Rounding of sums that the size of panels aims at, as a fraction by which the sensitivity grows.
 _AIM = 0.01
 
 #: Panels of fewer rows take longer than sums in double precision.

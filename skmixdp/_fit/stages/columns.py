@@ -49,7 +49,7 @@ _SEEN = 0.8
 _SEEN_CLOSER = 0.5
 #: Half the width of the second histogram, in largest magnitudes. Its end bins hold only larger entries.
 _MARGIN = 16 / 15
-#: If these bins hold more than this fraction of all rows, the largest magnitude was noise.
+#: If its end bins hold more than this fraction of all rows, the largest magnitude was noise.
 _MOST_BEYOND = 0.5
 #: Smallest share of mu squared for centres and spreads.
 _LEAST_SHARE = 0.01

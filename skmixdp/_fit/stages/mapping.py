@@ -266,7 +266,7 @@ def _spread_out(fit: Fit, columns: Columns | None) -> RowMap | None:
     if not is_spread_out(moment := second_moment(unit)):
         return None
     if loss.n_outputs > 1:
-        # That of the default algorithm for this budget, which starts at zero.
+        # The total step of the default algorithm for this budget, from a head of zeros.
         total_step = (
             max(1.0, math.log(loss.n_outputs) / 3) * fit.budget.mu * fit.data.n_rows / settings.algorithm.clip
         )

@@ -1,4 +1,4 @@
-"""Encoders by library: the only modules of the package that import PyTorch.
+"""Encoders by library: the only modules of ``skmixdp.features`` that import PyTorch.
 
 They are imported when a transformer is first used. Each encoder module has a function
 ``load(**settings)`` that returns an :class:`~skmixdp.features._protocols.Encoder`, where the
