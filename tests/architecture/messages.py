@@ -160,8 +160,8 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "model_selection/_evaluation/cells.py": (1, {}),
     "model_selection/_evaluation/groups.py": (2, {"Parts.of": (5, "shapes")}),
     "model_selection/_evaluation/private_evaluation.py": (
-        2,
-        {"_scores": (4, "shapes"), "private_evaluation": (2, "shapes")},
+        1,
+        {"_scores": (4, "shapes"), "private_evaluation": (3, "shapes")},
     ),
     "model_selection/_evaluation/scores.py": (1, {"ScoreEvaluation.threshold": (1, "released")}),
     "model_selection/_public.py": (1, {}),
