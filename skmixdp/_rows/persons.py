@@ -293,15 +293,12 @@ class PersonRows(PrivateRows):
             lengths = of_rows = self._places.mean(terms)
             if mean_clip is not None:
                 of_means = self._lengths_of_means(C, of_rows)
-                factors = mean_clip.clip.weights(
-                    unit * of_means / counting,
-                    lambda: (
-                        unit
-                        * _UP
-                        * self._places.mean(largest_entries(C[:-1]) * largest_entries(self._X))
-                        / counting
-                    ),
-                )
+
+                def largest() -> FloatArray:
+                    entries = largest_entries(C[:-1]) * largest_entries(self._X)
+                    return unit * _UP * self._places.mean(entries) / counting
+
+                factors = mean_clip.clip.weights(unit * of_means / counting, largest)
                 # A factor above 1 must not make terms of single rows longer than is stated.
                 factors = np.minimum(factors, longest / unit / np.maximum(of_rows, 1.0))
                 weights = weights * np.append(factors, 0.0)[self._places.person]

@@ -146,9 +146,7 @@ class RowMap:
 
         Intercepts do not count. The type of a ``basis`` is checked elsewhere.
         """
-        d = n_features
-        if self.basis is not None:
-            d = self.basis.width
+        d = n_features if self.basis is None else self.basis.width
         check("normalize", self.normalize, FLAG)
         check("unit_first", self.unit_first, FLAG)
         check("intercept_value", self.intercept_value, number(-math.inf), None)
