@@ -445,12 +445,6 @@ def _roundest(low: float, high: float) -> float:
     return low / 2 + high / 2
 
 
-def _of_two(low: float, high: float, part: float, *, missing: bool = False) -> Column:
-    """A column of two values; ``part`` is the fraction of the high one."""
-    factor = 1 / (high - low) if high - low > _CLOSEST else 1.0
-    return Column(low + part * (high - low), factor, missing=missing)
-
-
 def _of_knots(knots: FloatArray, values: FloatArray, counts: FloatArray, *, missing: bool = False) -> Column:
     """A column with knots, of which those too close to the previous one are left out.
 
@@ -466,9 +460,11 @@ def _of_knots(knots: FloatArray, values: FloatArray, counts: FloatArray, *, miss
         apart = max(min(_APART * reach, _APART_IN_SIZES * abs(knot)), _CLOSE * reach, _CLOSEST)
         if not ordered or knot - ordered[-1] > apart:
             ordered.append(knot)
-    if len(ordered) < 3:
-        above = float(part[values > ordered[0] / 2 + ordered[-1] / 2].sum())
-        return _of_two(ordered[0], ordered[-1], above, missing=missing)
+    if len(ordered) < 3:  # two values
+        low, high = ordered[0], ordered[-1]
+        above = float(part[values > low / 2 + high / 2].sum())
+        factor = 1 / (high - low) if high - low > _CLOSEST else 1.0
+        return Column(low + above * (high - low), factor, missing=missing)
     chosen = np.array(ordered)
     hats = [np.interp(values, chosen, hat) @ part for hat in np.eye(len(chosen))]
     # The larger of two spreads, as for the columns of linear heads.

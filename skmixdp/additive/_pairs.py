@@ -67,22 +67,15 @@ class ChosenPairs(Stage):
     limits = (_FIRST_SHARE + _SCORES_SHARE, _FIRST_SHARE + _SCORES_SHARE + 0.05)
 
     def price(self, fit: Fit) -> Price | None:
-        if (
-            not fit.divides
-            or fit.budget.mu * fit.data.n_rows < _FEWEST_NUMBERS
-            or not self._possible(range(len(self.owners)))
-        ):
+        few = fit.budget.mu * fit.data.n_rows < _FEWEST_NUMBERS
+        if not fit.divides or few or not self._possible(range(len(self.owners))):
             return None
         return sum(share for _, share in self.lines(fit, 0.0))
 
     def lines(self, fit: Fit, price: Price) -> tuple[tuple[str, Price], ...]:
         length = length_price(fit, fit.mapping.columns)
-        lines = (
-            ("length for first curves", length),
-            ("first curves", _FIRST_SHARE),
-            (self.name, _SCORES_SHARE),
-        )
-        return lines if length else lines[1:]
+        before = (("length for first curves", length),) if length else ()
+        return (*before, ("first curves", _FIRST_SHARE), (self.name, _SCORES_SHARE))
 
     def outcomes(self, fit: Fit, price: Price) -> Iterator[Fit]:
         spent, basis = fit.spent(self, price, assumed=True), self.basis()
