@@ -501,32 +501,18 @@ def _notes(
     off: list[str], hidden: pd.Index, moving: pd.Index, *, separated: bool, endless: bool
 ) -> tuple[str, ...]:
     """Notes on the numbers, to read before they are used."""
-    notes = []
-    if len(hidden):
-        names = ", ".join(map(named, hidden))
-        notes.append(
-            f"Not identified (collinear columns, or hidden by noise): {names}. Where noise hides a column, "
-            "the other coefficients are those of a regression without it."
-        )
-    if len(moving):
-        names = ", ".join(map(named, moving))
-        notes.append(
-            f"Not identified, since the last step still moved them by more than their error: {names}. "
-            "Effects may be very strong, or without end, as where a group has no event."
-        )
-    if off:
-        notes.append(
-            f"Rows lie so far from the centre of {', '.join(off)} that noise hides effects; declare another "
-            "centre by scale=, or more rows."
-        )
-    if separated:
-        notes.append(
-            "The columns nearly separate the classes, so their coefficients are not identified. Leave out "
-            "the column that does."
-        )
-    if endless:
-        notes.append(
-            "No interval: residuals fall so slowly in size that noise hides how much the largest add. Take "
-            "logarithms of y, cut it at a bound from prior knowledge, or use more rows or budget."
-        )
-    return tuple(notes)
+    notes = {
+        "Not identified (collinear columns, or hidden by noise): "
+        f"{', '.join(map(named, hidden))}. Where noise hides a column, "
+        "the other coefficients are those of a regression without it.": len(hidden),
+        "Not identified, since the last step still moved them by more than their error: "
+        f"{', '.join(map(named, moving))}. "
+        "Effects may be very strong, or without end, as where a group has no event.": len(moving),
+        f"Rows lie so far from the centre of {', '.join(off)} that noise hides effects; declare another "
+        "centre by scale=, or more rows.": len(off),
+        "The columns nearly separate the classes, so their coefficients are not identified. Leave out "
+        "the column that does.": separated,
+        "No interval: residuals fall so slowly in size that noise hides how much the largest add. Take "
+        "logarithms of y, cut it at a bound from prior knowledge, or use more rows or budget.": endless,
+    }
+    return tuple(note for note, applies in notes.items() if applies)
