@@ -84,7 +84,14 @@ def _classified(graph: Graph, scores: str, classes: Array, number: int) -> list[
     else:
         shares = graph.node("Softmax", scores, axis=1)
         index = graph.node("ArgMax", scores, axis=1, keepdims=0)
-    entries, kind = _labels(graph.onnx, classes)
+    entries: list[Any] = classes.tolist()
+    kinds = {bool: proto.BOOL, int: proto.INT64, float: proto.DOUBLE, str: proto.STRING}
+    kind = kinds.get(type(entries[0]))
+    if kind is None or len({type(entry) for entry in entries}) > 1:
+        raise TypeError(
+            f"classes of type {type(entries[0]).__name__} have no type in ONNX; fit to integers, bools or "
+            "strings."
+        )
     label = graph.node("Gather", graph.labels(entries, kind), index)
     return [
         graph.output("label", label, kind, [None]),
@@ -100,21 +107,3 @@ def _labelled(graph: Graph, scores: str, names: Array, number: int) -> list[Any]
         graph.output("label", positive, kind, [None, len(names)]),
         graph.output("probabilities", graph.node("Sigmoid", scores), number, [None, len(names)]),
     ]
-
-
-def _labels(onnx: Any, classes: Array) -> tuple[list[Any], int]:
-    """The classes as a list, and their type: integers, booleans, text or real numbers."""
-    entries: list[Any] = classes.tolist()
-    kinds = {
-        bool: onnx.TensorProto.BOOL,
-        int: onnx.TensorProto.INT64,
-        float: onnx.TensorProto.DOUBLE,
-        str: onnx.TensorProto.STRING,
-    }
-    kind = kinds.get(type(entries[0]))
-    if kind is None or len({type(entry) for entry in entries}) > 1:
-        raise TypeError(
-            f"classes of type {type(entries[0]).__name__} have no type in ONNX; fit to integers, bools or "
-            "strings."
-        )
-    return entries, kind

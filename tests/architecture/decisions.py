@@ -248,7 +248,7 @@ ALLOWED = {
     "estimators/_saving/coding.py::Decoder.decode": (1, "public"),
     "estimators/_saving/coding.py::Decoder._dict": (1, "public"),
     "estimators/_saving/coding.py::Decoder._labels": (2, "public"),
-    "_export/onnx_model.py::_labels": (1, "public"),
+    "_export/onnx_model.py::_classified": (1, "public"),
     "_export/onnx_steps.py::_of_imputer": (1, "public"),
     "_export/onnx_steps.py::_of_categories": (1, "public"),
     "estimators/_saving/saving.py::_read": (1, "public"),
