@@ -22,7 +22,7 @@ from .._utils.validation import rows_to_transform
 
 Array = NDArray[Any]
 
-#: Rows of a block; the distances of outputs from 0 or from each other are bounded by blocks.
+#: Rows of a block, whose outputs are bounded together.
 _BLOCK_ROWS = 8192
 #: Rounding of the sum with an intercept, in units of the intercept.
 _ROUNDING = 1e-15
