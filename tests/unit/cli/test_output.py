@@ -231,7 +231,9 @@ def test_a_full_disk_leaves_nothing_behind(force, data, folder, capsys, monkeypa
 
 
 @pytest.mark.parametrize("old", [(), ("m",), ("m", "r.json")])
-def test_a_failure_between_the_two_outputs_leaves_no_report_of_another_run(old, data, capsys, monkeypatch):
+def test_a_failure_between_the_two_outputs_leaves_no_report_of_another_run(
+    old, data, folder, capsys, monkeypatch
+):
     rows = save_npz(data)
     for name in old:
         Path(name).write_text(f"old {name}")
