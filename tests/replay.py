@@ -143,8 +143,8 @@ def seen(
         patch.setattr(noise, "_generator_of", generator)
         if places is not None:
             for module in [each for name, each in sys.modules.items() if name.startswith("skmixdp")]:
-                if vars(module).get("drawn") is draw_batch:
-                    patch.setattr(module, "drawn", travelling(places))
+                if vars(module).get("draw_batch") is draw_batch:
+                    patch.setattr(module, "draw_batch", travelling(places))
         found = Seen(watch(patch, handed_out, listener if each_row else None), terms)
         with redirect_stdout(io.StringIO()) as printed, redirect_stderr(printed):
             try:
