@@ -117,8 +117,8 @@ def mapped_lengths(
     else:
         off = 3 * whitening.rounding + 2 * whitening.skew
         cut = sum(along(columns) ** 2 @ shorter for columns, shorter in whitening.in_parts)
-        left = np.maximum(whitening.rest**2 * squares - cut, 0)
-        lengths = unit * (np.sqrt(left + 4 * off * sizes**2) + off * sizes) * _SLACK
+        shortened = np.maximum(whitening.rest**2 * squares - cut, 0)
+        lengths = unit * (np.sqrt(shortened + 4 * off * sizes**2) + off * sizes) * _SLACK
         n_features = whitening.directions.shape[1]
         rounding_scale += whitening.rounding / dot_error(n_features + 1, np.dtype(np.float64))
     sizes = sizes * unit

@@ -82,8 +82,8 @@ class SparseRows(BlockRows):
 
     def _whitened_max_abs(self) -> FloatArray:
         """Bounds on entries of whitened rows; only entrywise clips need them."""
-        few = max(_BLOCK_ENTRIES // self._X.shape[1], 1)
-        parts = row_slices(self.n_rows, few)
+        block_rows = max(_BLOCK_ENTRIES // self._X.shape[1], 1)
+        parts = row_slices(self.n_rows, block_rows)
         bounds = [whitened_entries(part_of(self._X, part), self._factors[part], self._map) for part in parts]
         return np.asarray(np.minimum(np.concatenate(bounds), self._all.norms))
 

@@ -132,8 +132,8 @@ class AdditiveHead(SeenHead):
         automatic = isinstance(self.interactions, str) and self.interactions == "auto"
         self._pairs = () if automatic else self._pairs_of(fit.data.n_features)
         mu, n_rows = fit.budget.mu, fit.data.n_rows
-        few = fit.data.loss.quadratic and mu * n_rows < _FEWEST_NUMBERS
-        if few and self.n_knots == "auto":
+        few_rows = fit.data.loss.quadratic and mu * n_rows < _FEWEST_NUMBERS
+        if few_rows and self.n_knots == "auto":
             return self._curved(self._linear(fit))
         unpaired = fit
         if automatic:

@@ -406,8 +406,8 @@ class _Histogram:
         """Whether a bin holds many rows and perhaps many values, or runs may be values."""
         if self.is_of_values(n_rows, n_knots, _NARROW):
             return False
-        many = self.heavy(n_knots) & ~self.fine
-        return bool(many.any()) or self.is_of_values(n_rows, n_knots, 1.0)
+        unresolved = self.heavy(n_knots) & ~self.fine
+        return bool(unresolved.any()) or self.is_of_values(n_rows, n_knots, 1.0)
 
     def column(self, n_rows: float, n_knots: int) -> Column | None:
         """A column by its histograms; None if too few of its rows are seen."""

@@ -36,8 +36,8 @@ class PieceLoops(NamedTuple):
 
 def piece_loops(n_rows: int, d: int, places: type[np.unsignedinteger[Any]]) -> PieceLoops:
     """The loops over piecewise linear rows of ``d`` columns, whose places have this type."""
-    many = n_rows * d >= _FEWEST_VALUES and places is np.uint16
-    return (compiled_pieces() if many else None) or scipy_pieces()
+    compiles = n_rows * d >= _FEWEST_VALUES and places is np.uint16
+    return (compiled_pieces() if compiles else None) or scipy_pieces()
 
 
 def scipy_pieces() -> PieceLoops:

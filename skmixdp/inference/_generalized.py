@@ -489,8 +489,8 @@ class Newton:
                 # A damped step leaves a part of the noise in its start, all of it where noise hides the
                 # curvature.
                 hidden = self._curvature.vectors[:, self._curvature.raised]
-                left = (1 - 1 / _DAMPING) * np.eye(len(noise)) + hidden @ hidden.T / _DAMPING
-                self.covariance = left @ self.covariance @ left + noise
+                damping = (1 - 1 / _DAMPING) * np.eye(len(noise)) + hidden @ hidden.T / _DAMPING
+                self.covariance = damping @ self.covariance @ damping + noise
 
     def estimate(self, cut_off: float = 0.0) -> Estimate:
         """The estimate after the last step, whose residuals lost at most ``cut_off`` in all."""

@@ -289,9 +289,9 @@ class Directions(Stage):
             return None
         shares = Shares.of(fit.budget.mu, fit.data.n_rows, fit.data.n_features)
         groups, _ = whitening_groups(fit)
-        few = len(groups) - n_groups(groups) < FEWEST_FREE and shares.floor < _LARGEST_FLOOR
+        few_free = len(groups) - n_groups(groups) < FEWEST_FREE and shares.floor < _LARGEST_FLOOR
         # Public rows whiten worse than directions of private rows.
-        return shares.directions if few or not len(groups) else 0.0
+        return shares.directions if few_free or not len(groups) else 0.0
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         row_map, whitens = fit.mapping.row_map, fit.settings.rows.whiten is not False

@@ -86,8 +86,8 @@ def whitening_groups(fit: Fit) -> tuple[Array, float | None]:
     """Groups of the first known rows for whitening; weight of the identity, None for the usual one."""
     public, loss = fit.public, fit.data.loss
     # If few rows have labels, all known rows are one group.
-    few = len(public.y) - n_groups(public.y) < FEWEST_FREE
-    if not loss.quadratic and not (few and public.unlabeled is not None):
+    few_labelled = len(public.y) - n_groups(public.y) < FEWEST_FREE
+    if not loss.quadratic and not (few_labelled and public.unlabeled is not None):
         return public.y, None
     weight = min(_MOST_WEIGHT, _WEIGHT_OF_ALL / loss.n_outputs)
     return np.zeros(len(public.known), dtype=np.intp), None if loss.quadratic else 1 - weight
@@ -118,8 +118,8 @@ def clips(fit: Fit, columns: Columns | None) -> bool:
     # If the centre of columns is unknown, rows of unit length are centred. That loses too much of a few.
     if settings.norm != "auto" or columns is None:
         return settings.norm == "clip"
-    few = len(columns.center) < _FEWEST_AT_UNIT_LENGTH
-    return bool(columns.center.any()) or not settings.center or few
+    few_columns = len(columns.center) < _FEWEST_AT_UNIT_LENGTH
+    return bool(columns.center.any()) or not settings.center or few_columns
 
 
 def with_intercept(fit: Fit, row_map: RowMap) -> RowMap:

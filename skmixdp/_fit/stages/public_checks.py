@@ -127,9 +127,8 @@ def _ranges(Z: FloatArray, block: Block, edges: FloatArray) -> Contribution:
         entries = np.hstack([entries, np.asarray(block.y)[:, :n_targets]])
     places = np.zeros_like(entries, np.int8)
     largest = np.finfo(entries.dtype).max
-    for ends in np.clip(edges.T, -largest, largest).astype(
-        entries.dtype
-    ):  # faster than a search in each column
+    # Faster than a search in each column.
+    for ends in np.clip(edges.T, -largest, largest).astype(entries.dtype):
         places += entries >= ends
     return None, BinCounts(places, _RANGES)
 
