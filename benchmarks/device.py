@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skmixdp._linear import SoftmaxLoss
-from skmixdp._rows import PrivateQuery, Request
+from skmixdp._linear.losses import SoftmaxLoss
+from skmixdp._rows.source import PrivateQuery, Request
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
 

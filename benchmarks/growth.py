@@ -30,8 +30,9 @@ from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._linear import classification_loss
-from skmixdp._rows import InMemoryRows, PrivateQuery, Request
+from skmixdp._linear.losses import classification_loss
+from skmixdp._rows.blockwise import InMemoryRows
+from skmixdp._rows.source import PrivateQuery, Request
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
 from skmixdp.datasets import open_rows

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from skmixdp._rows import RowMap
+from skmixdp._rows.row_map import RowMap
 from skmixdp.datasets import open_rows
 
 from .scale import Figures, anonymous_mib, one_pass, peak_anonymous_mib, spent

@@ -9,8 +9,11 @@ from functools import partial
 
 import numpy as np
 
-from skmixdp._linear import SoftmaxLoss
-from skmixdp._rows import ArrayTable, MeanClip, PersonTable, PrivateQuery, Request, RowMap
+from skmixdp._linear.losses import SoftmaxLoss
+from skmixdp._rows.persons import PersonTable
+from skmixdp._rows.row_map import RowMap
+from skmixdp._rows.source import MeanClip, PrivateQuery, Request
+from skmixdp._rows.table import ArrayTable
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals, unclipped_residuals
 

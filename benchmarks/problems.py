@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skmixdp._linear import row_memory
+from skmixdp._linear.products import row_memory
 
 Array = NDArray[Any]
 

@@ -20,8 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._linear import SoftmaxLoss
-from skmixdp._rows import ArrayTable, PrivateQuery, PrivateRows, Request, RowMap, special_table
+from skmixdp._linear.losses import SoftmaxLoss
+from skmixdp._rows.row_map import RowMap
+from skmixdp._rows.source import PrivateQuery, PrivateRows, Request
+from skmixdp._rows.table import ArrayTable, special_table
 from skmixdp.components.clipping import L2Clip, clipped_residuals
 
 Array = NDArray[Any]

@@ -28,8 +28,9 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from skmixdp import AdditiveDPClassifier, MixedDPLogisticRegression
-from skmixdp._linear import classification_loss
-from skmixdp._rows import InMemoryRows, PrivateQuery, Request
+from skmixdp._linear.losses import classification_loss
+from skmixdp._rows.blockwise import InMemoryRows
+from skmixdp._rows.source import PrivateQuery, Request
 from skmixdp._utils.process import worker_session
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from skmixdp._engine import Procedure
 from skmixdp._fit.stage import Fit, Price, Stage
 from skmixdp._fit.statistics import Worth, counts_query, share_for
-from skmixdp._rows import Block
+from skmixdp._rows.source import Block
 
 #: Noise in the fraction of long rows: wanted, largest that is useful; smallest and largest share of mu
 #: squared.

@@ -18,7 +18,8 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ._linear import FloatArray, SumError, on_grid, row_norms
+from ._linear.arrays import FloatArray, row_norms
+from ._linear.sums import SumError, on_grid
 from ._rows.blockwise import Arithmetic, InMemoryRows, added, check_lengths, grid_of_rows
 from ._rows.row_map import RowFunction, RowMap
 from ._rows.source import Batch, Labels, LostRowsError, PrivateRows, Request, Sums, Table, declared_type

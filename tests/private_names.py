@@ -23,7 +23,7 @@ NAMES = {
     "skmixdp._cli.rows": "read_rows",
     "skmixdp._dask": "DaskRows",
     "skmixdp._engine": (
-        "GaussianMechanism LostReleaseError OpenRows Options Plan PostTrainingRelease Recipe Transaction "
+        "GaussianMechanism LostReleaseError OpenRows Options Plan Recipe Transaction "
         "bind_rows draw_batch drive loop make_plan release release_module=release training transaction"
     ),
     "skmixdp._engine.per_instance": "Observation",
@@ -44,7 +44,7 @@ NAMES = {
     "skmixdp._fit.order": "STAGES",
     "skmixdp._fit.procedure": "CLEAR_OF_NOISE=_CLEAR",
     "skmixdp._fit.rows": "Data LabelledRows_of_problem=LabelledRows MappedRows PublicRows Weights",
-    "skmixdp._fit.stage": "Fit Order Stage Steps",
+    "skmixdp._fit.stage": "Fit Stage Steps",
     "skmixdp._fit.stages": "planning=training public_checks_module=public_checks shares_module=shares",
     "skmixdp._fit.stages.calibration": (
         "_LOGARITHMS _USUAL=_USUAL_SCALE _overconfidence at_shares at_temperature at_temperature_of_rare "
@@ -53,9 +53,7 @@ NAMES = {
     "skmixdp._fit.stages.columns": (
         "MOST_SPENT NoisyColumns _BINS _magnitudes _places _squares columns_share few_dominate noisy_columns"
     ),
-    "skmixdp._fit.stages.comparison": (
-        "PublicShrinkage balance can_balance reliable_balance start_comparison"
-    ),
+    "skmixdp._fit.stages.comparison": "PublicShrinkage balance can_balance reliable_balance start_comparison",
     "skmixdp._fit.stages.geometry": (
         "LeadingDirections MomentMap NoisyMean SecondMoment _second_moments leading_directions map_share "
         "noisy_length noisy_matrix noisy_mean noisy_second_moment second_moment_share"
@@ -73,14 +71,20 @@ NAMES = {
         "sensitivity_of share_for usual_gain"
     ),
     "skmixdp._fit.sums": "noisy_sum",
-    "skmixdp._linear": (
-        "BLOCK_ROWS Cascade LogisticLoss MultilabelLoss NARROW PANEL_ROWS SHORTEST_DIFFERENCE SoftmaxLoss "
-        "SquaredLoss UNDERFLOW_PAD WeightedLoss add_products classification_loss compiled_loops=loops "
-        "dot_error largest_entries largest_singular_value orthonormal_columns panel_rows_for "
-        "predicted_classes products read_ahead remove_mean_output row_dots row_memory row_norm_bounds "
-        "row_norms row_products scale_rows shorten_rows sum_error with_weights"
+    "skmixdp._linear": "compiled_loops=loops products",
+    "skmixdp._linear.arrays": (
+        "largest_entries largest_singular_value orthonormal_columns remove_mean_output row_dots "
+        "row_norm_bounds row_norms scale_rows shorten_rows"
     ),
-    "skmixdp._linear.sums": "EXACT SumError any_order",
+    "skmixdp._linear.losses": (
+        "LogisticLoss MultilabelLoss SoftmaxLoss SquaredLoss WeightedLoss classification_loss "
+        "predicted_classes with_weights"
+    ),
+    "skmixdp._linear.products": "NARROW add_products read_ahead row_memory row_products",
+    "skmixdp._linear.sums": (
+        "BLOCK_ROWS Cascade EXACT PANEL_ROWS SHORTEST_DIFFERENCE SumError UNDERFLOW_PAD any_order "
+        "dot_error panel_rows_for sum_error"
+    ),
     "skmixdp._papers": "mirror",
     "skmixdp._papers.dope_query": (
         "DopeQuery clipped_deviations deviation_bounds deviation_norms difference_part largest_deviations"
@@ -88,7 +92,7 @@ NAMES = {
     "skmixdp._papers.dpzero": "zeroth_order_descent",
     "skmixdp._papers.embedding": "GradientEmbedding embedding_of",
     "skmixdp._papers.gep_query": "GepQuery clipped_parts",
-    "skmixdp._papers.mirror": "MirrorDescent PenalizedLoss",
+    "skmixdp._papers.mirror": "PenalizedLoss",
     "skmixdp._papers.modelmix": "accountant",
     "skmixdp._papers.modelmix.accountant": (
         "MAX_ORDER MAX_PRODUCT MAX_SHIFT MIN_WIDTH epsilon_for log_moments log_ratio_moments renyi"
@@ -98,18 +102,17 @@ NAMES = {
     "skmixdp._papers.zeroth_order": (
         "CandidateQuery Descent PublicDirections RandomDirections TwoPointQuery public_gradients"
     ),
-    "skmixdp._rows": (
-        "ArrayTable Batch BinCounts Block Columns IQR InMemoryRows MeanClip OuterStatistics PersonTable "
-        "PrivateQuery Request RowMap SparseRows Table TargetMap UNCHANGED Whitening blockwise columns_of "
-        "encode_labels finite_rows from_device n_groups n_lanes rounds scaling special_table sum_resolution "
-        "table worth_scaling"
+    "skmixdp._rows": "blockwise scaling table",
+    "skmixdp._rows.blockwise": "InMemoryRows block_size grid_of_rows n_lanes rounds sum_resolution",
+    "skmixdp._rows.persons": "PersonTable Places",
+    "skmixdp._rows.row_map": "RowMap TargetMap UNCHANGED",
+    "skmixdp._rows.scaling": "Columns IQR Whitening columns_of n_groups worth_scaling",
+    "skmixdp._rows.source": "Batch BinCounts Block MeanClip OuterStatistics PrivateQuery Request Table",
+    "skmixdp._rows.sparse": (
+        "SparseRows SparseTable canonical centered_products centered_sparse_rows centered_weighted_sum "
+        "part_of whitened_entries"
     ),
-    "skmixdp._rows.blockwise": "block_size grid_of_rows",
-    "skmixdp._rows.centered_sparse": (
-        "canonical centered_products centered_sparse_rows centered_weighted_sum part_of whitened_entries"
-    ),
-    "skmixdp._rows.persons": "Places",
-    "skmixdp._rows.sparse": "SparseTable",
+    "skmixdp._rows.table": "ArrayTable encode_labels finite_rows from_device special_table",
     "skmixdp._torch": "modules tensors",
     "skmixdp._torch.module_steps": "FiniteSteps",
     "skmixdp._torch.modules": (
@@ -122,7 +125,7 @@ NAMES = {
     "skmixdp._torch.tensors": "TorchRows TorchTable add_tensor_products full_precision mapped",
     "skmixdp._utils": "files process validation",
     "skmixdp._utils.annexes": "PLACES annex",
-    "skmixdp._utils.documents": "Section as_html as_markdown as_page as_text html",
+    "skmixdp._utils.documents": "Section as_html as_markdown as_text html",
     "skmixdp._utils.files": "sync_folder write_arrays written_whole",
     "skmixdp._utils.process": (
         "in_parallel is_own n_parts no_bars one_thread own_state progress_bar public_code worker_session"
@@ -163,7 +166,7 @@ NAMES = {
     "skmixdp.model_selection._evaluation.cells": "NoisyCells _on_simplex interval",
     "skmixdp.model_selection._evaluation.groups": "Parts",
     "skmixdp.model_selection._public": "hold_out",
-    "skmixdp.model_selection._search": "private_search search_module=private_search",
+    "skmixdp.model_selection._search": "private_search",
     "skmixdp.model_selection._search.plan": "Candidates",
     "skmixdp.model_selection._search.resume": "Progress",
     "skmixdp.model_selection._search.trials": "Allowance",
@@ -172,9 +175,8 @@ NAMES = {
     "skmixdp.preprocessing._leaks._rules": "DROPS_FITS LEARNS META_LEARNS ONLY_PARTS",
     "skmixdp.preprocessing._one_cell": "days_of number_of text_of",
     "skmixdp.privacy.accounting.composition": "_SLACK",
-    "skmixdp.privacy.accounting.selection": "_ORDERS _divergences",
     "skmixdp.privacy.ledger": "_account _ledger _records _sql _store ledger_module=_ledger",
-    "skmixdp.privacy.ledger._account": "Account _costs_less_than_in_full",
+    "skmixdp.privacy.ledger._account": "Account",
     "skmixdp.privacy.ledger._charging": "charge_together recorded_outcome take_back",
     "skmixdp.privacy.ledger._ledger": "LEDGER",
     "skmixdp.privacy.ledger._ledger_report": "LedgerReport",

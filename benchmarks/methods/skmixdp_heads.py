@@ -4,8 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from skmixdp._linear import classification_loss
-from skmixdp._rows import InMemoryRows, PrivateQuery, Request
+from skmixdp._linear.losses import classification_loss
+from skmixdp._rows.blockwise import InMemoryRows
+from skmixdp._rows.source import PrivateQuery, Request
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
 

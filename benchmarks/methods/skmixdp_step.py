@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skmixdp._engine import GaussianMechanism, release
-from skmixdp._linear import classification_loss
-from skmixdp._rows import InMemoryRows, Request
+from skmixdp._linear.losses import classification_loss
+from skmixdp._rows.blockwise import InMemoryRows
+from skmixdp._rows.source import Request
 from skmixdp.components import GradientQuery
 from skmixdp.components.clipping import PublicQuantileClip
 from skmixdp.components.protocols import PrivateQuery, Rounds, StepContext, Subspace

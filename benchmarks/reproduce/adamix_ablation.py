@@ -24,7 +24,8 @@ from tqdm.auto import tqdm
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._engine import Options, Recipe
-from skmixdp._linear import classification_loss, row_norms
+from skmixdp._linear.arrays import row_norms
+from skmixdp._linear.losses import classification_loss
 from skmixdp.algorithms import Algorithm
 from skmixdp.algorithms._base import descent
 from skmixdp.components import GradientQuery, L2Clip

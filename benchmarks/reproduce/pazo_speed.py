@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from skmixdp._engine import OpenRows, Options, bind_rows, drive, make_plan, training
-from skmixdp._linear import classification_loss
-from skmixdp._rows import InMemoryRows
+from skmixdp._linear.losses import classification_loss
+from skmixdp._rows.blockwise import InMemoryRows
 from skmixdp.algorithms import DOPE, GEP, PAZO, Algorithm, DPZero, NoisyGD
 from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo

@@ -32,8 +32,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from tqdm.auto import tqdm
 
 from skmixdp._engine import OpenRows, Options, bind_rows, drive, make_plan, training
-from skmixdp._linear import SquaredLoss
-from skmixdp._rows import InMemoryRows
+from skmixdp._linear.losses import SquaredLoss
+from skmixdp._rows.blockwise import InMemoryRows
 from skmixdp.algorithms import PDADPMD, Algorithm, NoisyGD
 from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo

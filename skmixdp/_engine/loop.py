@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows import Batch, PrivateRows
+from .._rows.source import Batch, PrivateRows
 from ..components.clipping import weighted_query
 from ..components.protocols import (
     FloatArray,

@@ -13,16 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows import (
-    Block,
-    Contribute,
-    Contribution,
-    Lengths,
-    ReleasedArray,
-    Request,
-    from_device,
-    term_lengths,
-)
+from .._rows.source import Block, Contribute, Contribution, Lengths, ReleasedArray, Request, term_lengths
+from .._rows.table import from_device
 
 FloatArray = NDArray[np.float64]
 

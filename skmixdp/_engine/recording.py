@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows import UNCHANGED, ArrayTable, InMemoryRows, PersonTable, PrivateQuery, PrivateRows, Request
+from .._rows.blockwise import InMemoryRows
+from .._rows.persons import PersonTable
+from .._rows.row_map import UNCHANGED
+from .._rows.source import PrivateQuery, PrivateRows, Request
+from .._rows.table import ArrayTable
 from ..components.protocols import FloatArray
 
 

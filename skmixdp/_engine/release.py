@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows import Batch, PrivateQuery, PrivateRows, ReleasedArray, Request, sum_resolution
+from .._rows.blockwise import sum_resolution
+from .._rows.source import Batch, PrivateQuery, PrivateRows, ReleasedArray, Request
 from ..components.protocols import FloatArray
 from ..privacy import NoiseSource
 from .per_instance import Observation

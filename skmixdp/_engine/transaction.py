@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeVar, cast
 
-from .._rows import LostRowsError, PrivateRows
+from .._rows.source import LostRowsError, PrivateRows
 from .._utils.process import add_note, one_thread, warn, worker_session
 from .._utils.validation import check
 from ..privacy import Charge, NoiseSource, PrivacyReport, SearchReport, epsilon_of_event, recorded_outcome

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows import RowMap
+from .._rows.row_map import RowMap
 from ..preprocessing import TableColumn
 from ..preprocessing._cells import FARTHEST
 

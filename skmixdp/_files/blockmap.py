@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .._linear import FloatArray, largest_entries, on_grid, row_norms
+from .._linear.arrays import FloatArray, largest_entries, row_norms
+from .._linear.sums import on_grid
 from .._rows.row_map import RowMap
 from .._rows.scaling import Whitening
 

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import NARROW, FloatArray, dot_error, panel_rows_for, row_memory, row_norms
+from .._linear.arrays import FloatArray, row_norms
+from .._linear.products import NARROW, row_memory
+from .._linear.sums import dot_error, panel_rows_for
 from .._rows.blockwise import (
     Arithmetic,
     BlockRows,

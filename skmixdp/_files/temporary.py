@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .._linear import FloatArray, is_narrow
+from .._linear.arrays import FloatArray
+from .._linear.products import is_narrow
 
 
 def temporary_memory(

@@ -11,7 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._rows import Table, computed_by_blocks, groups_of, is_dask, labels_of, special_table
+from .._rows.persons import computed_by_blocks
+from .._rows.source import Table
+from .._rows.table import groups_of, is_dask, labels_of, special_table
 from .._utils.frames import n_rows_of, some_rows
 from .._utils.process import is_own
 from .._utils.validation import refusal_of, with_float_columns

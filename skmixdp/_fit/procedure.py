@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from .._engine import ChargedProcedure
-from .._linear import work_of_pass
+from .._linear.products import work_of_pass
 from .._utils.process import warn
 from .stage import Fit, without_queries
 from .stages.training import planned

@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import RowsKey
-from .._linear import Loss, WeightedLoss, with_weights
-from .._rows import UNCHANGED, ArrayTable, PersonTable, PrivateRows, RowMap, Table
+from .._linear.losses import Loss, WeightedLoss, with_weights
+from .._rows.persons import PersonTable
+from .._rows.row_map import UNCHANGED, RowMap
+from .._rows.source import PrivateRows, Table
+from .._rows.table import ArrayTable
 from ..privacy import PerInstanceRecord
 
 Array = NDArray[Any]

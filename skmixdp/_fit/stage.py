@@ -28,7 +28,8 @@ from .._engine import (
     bind_rows,
     sampling_of,
 )
-from .._rows import UNCHANGED, Columns, RowMap, TargetMap
+from .._rows.row_map import UNCHANGED, RowMap, TargetMap
+from .._rows.scaling import Columns
 from ..components.protocols import Rounds, Sampling
 from ..privacy.accounting.budgets import Budget
 from .rows import Data, PublicRows, Weights

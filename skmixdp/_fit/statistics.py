@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import GaussianMechanism, NoisyQuery, Released, draw_batch
-from .._linear import Loss
-from .._rows import Block, Contribution
+from .._linear.losses import Loss
+from .._rows.source import Block, Contribution
 from .._utils.process import warn_later
 from ..components import FullBatch
 from ..components.clipping import weighted_query

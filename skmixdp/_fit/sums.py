@@ -8,23 +8,11 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from .._engine import Transaction, released
-from .._linear import row_slices
-from .._rows import (
-    UNCHANGED,
-    ArrayTable,
-    BinCounts,
-    Block,
-    Contribution,
-    Labels,
-    PersonTable,
-    PrivateRows,
-    RowMap,
-    Table,
-    finite_rows,
-    header,
-    special_table,
-)
-from .._rows.table import check_rows, groups_of
+from .._linear.arrays import row_slices
+from .._rows.persons import PersonTable
+from .._rows.row_map import UNCHANGED, RowMap
+from .._rows.source import BinCounts, Block, Contribution, Labels, PrivateRows, Table
+from .._rows.table import ArrayTable, check_rows, finite_rows, groups_of, header, special_table
 from .._utils.frames import numeric_frame
 from .._utils.validation import check_finite, check_table
 from ..components import L2Clip

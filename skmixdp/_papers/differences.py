@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from .._engine import Options
-from .._linear import FloatArray
+from .._linear.arrays import FloatArray
 from ..components import L2Clip
 from ..components.clipping import PublicQuantileClip
 from ..components.protocols import Clipper

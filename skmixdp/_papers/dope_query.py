@@ -7,15 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .._linear import (
-    LONGEST_TERM,
-    SHORTEST_DIFFERENCE,
-    UNDERFLOW_PAD,
+from .._linear.arrays import (
     Array,
     FloatArray,
-    Loss,
     astype,
-    dot_error,
     dtype_of,
     largest_entries,
     namespace_of,
@@ -24,7 +19,9 @@ from .._linear import (
     row_norms,
     scale_rows,
 )
-from .._rows import Block, Contribution
+from .._linear.losses import Loss
+from .._linear.sums import LONGEST_TERM, SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
+from .._rows.source import Block, Contribution
 from ..components.protocols import Clip, Clipper, Lengths, PrivateQuery, ReleasedArray, Rounds, StepContext
 from ..components.public import PublicView
 

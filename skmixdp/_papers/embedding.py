@@ -10,15 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from .._linear import (
-    SHORTEST_DIFFERENCE,
-    UNDERFLOW_PAD,
-    FloatArray,
-    dot_error,
-    finite,
-    parts_in_cache,
-    row_norms,
-)
+from .._linear.arrays import FloatArray, finite, parts_in_cache, row_norms
+from .._linear.sums import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
 from ..components.public import PublicView
 
 #: Directions count as dependent if their eigenvalue is at most this fraction of the largest.

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from .._linear import FloatArray, Loss, WeightedLoss, principal_axes, row_norms
+from .._linear.arrays import FloatArray, principal_axes, row_norms
+from .._linear.losses import Loss, WeightedLoss
 from ..components.protocols import StepContext, Update
 from ..components.public import PublicData
 

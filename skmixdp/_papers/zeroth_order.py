@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import FloatArray
+from .._linear.arrays import FloatArray
 from ..components.protocols import PrivateQuery, Rounds, StepContext, Update
 from ..components.public import Probe, PublicView, RandomSource
 from ..components.scalars import clipped, scalars

@@ -12,29 +12,18 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .._linear import (
-    BLOCK_ROWS,
-    EXACT,
-    PANEL_ROWS,
+from .._linear.arrays import (
     Array,
-    Cascade,
     FloatArray,
-    SumError,
-    add_products,
-    clipped_sums,
     in_library_of,
-    is_narrow,
     largest_entries,
     namespace_of,
-    on_grid,
     parts_in_cache,
-    read_ahead,
-    row_memory,
     row_norms,
-    row_products,
     row_slices,
-    sum_error,
 )
+from .._linear.products import add_products, clipped_sums, is_narrow, read_ahead, row_memory, row_products
+from .._linear.sums import BLOCK_ROWS, EXACT, PANEL_ROWS, Cascade, SumError, on_grid, sum_error
 from .._utils.process import in_parallel, n_parts
 from .row_map import RowMap
 from .scaling import Whitening
@@ -89,9 +78,9 @@ class Visit:
     """A block of rows: their indices, the data that queries may use, and the two products.
 
     ``times`` takes ``points`` (m, d_in), in Fortran order, to ``X points^T`` (rows, m), where the rows are
-    and in the dtype of the products. ``add_sum`` adds ``C^T X`` (k, d_in) to a
-    :class:`~skmixdp._linear.Cascade`, given ``C`` (rows, k) and the most rows whose terms may be added in
-    single precision. Terms are added in double precision if ``C`` is, or if that number is 0.
+    and in the dtype of the products. ``add_sum`` adds ``C^T X`` (k, d_in) to a :class:`Cascade`, given ``C``
+    (rows, k) and the most rows whose terms may be added in single precision. Terms are added in double
+    precision if ``C`` is, or if that number is 0.
     """
 
     rows: Selection
@@ -387,12 +376,12 @@ _FEW_POINTS = 32
 #: Largest cache, in bytes, of products that later steps use again.
 _KEPT_BYTES = 2**28
 
-#: A function that makes an array for rows, like :func:`~skmixdp._linear.row_memory`.
+#: A function that makes an array for rows, like :func:`row_memory`.
 RowMemory = Callable[[int, int, Any], FloatArray]
 
 
 class InMemoryRows(BlockRows):
-    """Private rows in one array (n_rows, d_in), after the :class:`~skmixdp._rows.RowMap`.
+    """Private rows in one array (n_rows, d_in), after the :class:`~skmixdp._rows.row_map.RowMap`.
 
     Their dtype is that of the products; ``y`` (n_rows,) are class indices or targets. With ``exact``, rows
     are kept in float64, rounded to a grid so coarse that sums over all of them are computed without rounding.

@@ -19,20 +19,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._linear import (
-    NARROW,
-    Array,
-    Cascade,
-    FloatArray,
-    MeanGradients,
-    SumError,
-    add_products,
-    is_narrow,
-    largest_entries,
-    mean_gradients,
-    row_norms,
-    row_slices,
-)
+from .._linear.arrays import Array, FloatArray, largest_entries, row_norms, row_slices
+from .._linear.products import NARROW, MeanGradients, add_products, is_narrow, mean_gradients
+from .._linear.sums import Cascade, SumError
 from .._utils.validation import check_finite
 from .blockwise import check_lengths, numbers_in_lanes
 from .row_map import RowFunction, RowMap

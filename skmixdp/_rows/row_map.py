@@ -9,14 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .._linear import (
+from .._linear.arrays import (
     Array,
     FloatArray,
     astype,
-    dot_error,
     empty_in,
     in_library_of,
-    is_narrow,
     largest_entries,
     largest_singular_value,
     namespace_of,
@@ -24,6 +22,8 @@ from .._linear import (
     row_norms,
     row_slices,
 )
+from .._linear.products import is_narrow
+from .._linear.sums import dot_error
 from .._utils.process import in_parallel
 from .._utils.validation import FLAG, POSITIVE, check, number
 from .scaling import Columns, Whitening, check_kind, check_numbers

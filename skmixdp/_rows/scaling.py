@@ -10,7 +10,8 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import eigh, solve_triangular
 from scipy.linalg.blas import dtrmm
 
-from .._linear import Array, FloatArray, astype, dot_error, in_library_of, row_norms
+from .._linear.arrays import Array, FloatArray, astype, in_library_of, row_norms
+from .._linear.sums import dot_error
 from .._utils.validation import FRACTION, POSITIVE, check
 
 #: Entries of standardised columns are cut at this many spreads.

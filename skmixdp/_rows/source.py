@@ -25,18 +25,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import (
-    PANEL_ROWS,
-    Array,
-    FloatArray,
-    SumError,
-    largest_entries,
-    namespace_of,
-    parts_in_cache,
-    predicted_classes,
-    row_memory,
-    row_norms,
-)
+from .._linear.arrays import Array, FloatArray, largest_entries, namespace_of, parts_in_cache, row_norms
+from .._linear.losses import predicted_classes
+from .._linear.products import row_memory
+from .._linear.sums import PANEL_ROWS, SumError
 from .row_map import RowFunction, RowMap
 
 Labels = NDArray[Any]

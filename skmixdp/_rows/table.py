@@ -17,7 +17,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from .._linear import FloatArray, row_slices
+from .._linear.arrays import FloatArray, row_slices
 from .._utils.annexes import annex
 from .._utils.frames import is_frame, numeric_frame
 from .._utils.validation import check_table, listed, shown, sources_of

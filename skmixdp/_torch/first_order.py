@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows import PrivateRows
+from .._rows.source import PrivateRows
 from .._utils.validation import Kind
 from ..algorithms import AdaMix, Algorithm, Coupling, ModelMix, NoisyGD
 from ..components.protocols import PublicView

@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine import OpenRows, Options, Plan, Transaction, bind_rows, make_plan, sampling_of, training
-from .._rows import PrivateRows, check_labels
+from .._rows.source import PrivateRows
+from .._rows.table import check_labels
 from .._utils.frames import is_frame
 from .._utils.models import names_of_features
 from .._utils.process import LEFT_OUT, is_own, own_errors, warn, warn_later

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._linear import BLOCK_ROWS, Cascade, FloatArray, row_norms, row_slices
+from .._linear.arrays import FloatArray, row_norms, row_slices
+from .._linear.sums import BLOCK_ROWS, Cascade
 from .._rows.blockwise import Arithmetic, BlockRows, InMemoryRows, Selection, Visit, block_size, check_lengths
 from .._rows.row_map import RowFunction, RowMap
 from .._rows.source import Block, Contribution, Labels, PrivateRows, Request, Sums, Table
@@ -49,7 +50,7 @@ class TorchRows(BlockRows):
     every pass. Blocks have ``block_bytes``, by default 2 MiB on the processor and 1 GiB on a device. Rows so
     long that products could overflow are a ValueError.
 
-    *Guarantee*: that of :class:`~skmixdp._rows.InMemoryRows`. Products must be those of IEEE arithmetic in
+    *Guarantee*: that of :class:`InMemoryRows`. Products must be those of IEEE arithmetic in
     the rows' precision or better: TensorFloat-32 is not used.
     """
 
@@ -149,7 +150,7 @@ def products(X: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
 def add_tensor_products(X: torch.Tensor, C: torch.Tensor, total: Cascade, panel_rows: int) -> None:
     """Add ``C^T X`` (k, d_in) of weighted residuals (rows, k) and rows (rows, d_in) to a total.
 
-    As :func:`~skmixdp._linear.add_products` does, with the same error.
+    As :func:`~skmixdp._linear.products.add_products` does, with the same error.
     """
     if panel_rows == 0 or C.dtype == torch.float64:
         for rows in row_slices(max(len(X), 1), BLOCK_ROWS):
@@ -171,7 +172,7 @@ class full_precision:  # noqa: N801
 
     A row's part in a sum is bounded by what was clipped. TensorFloat-32 would round rows and weighted
     residuals to 11 bits after that, so that a part could exceed its bound by one in a thousand; and
-    bounds on the rounding of products (:func:`~skmixdp._linear.dot_error`) would no longer hold.
+    bounds on the rounding of products (:func:`~skmixdp._linear.sums.dot_error`) would no longer hold.
     """
 
     def __enter__(self) -> None:
@@ -270,7 +271,7 @@ class TorchTable(Table):
 
 
 def mapped(X: torch.Tensor, row_map: RowMap, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """The rows of a tensor (n, n_features) after a :class:`~skmixdp._rows.RowMap`, on a device."""
+    """The rows of a tensor (n, n_features) after a :class:`~skmixdp._rows.row_map.RowMap`, on a device."""
     rows = torch.empty((len(X), row_map.width(X.shape[1])), dtype=dtype, device=device)
     with full_precision():
         for taken in row_slices(len(X), _MAPPED_ROWS):

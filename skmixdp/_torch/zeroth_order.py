@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from .._rows import PrivateRows
+from .._rows.source import PrivateRows
 from .._utils.validation import Kind
 from ..algorithms import PAZO, Algorithm, DPZero
 from ..components.protocols import PublicView

@@ -9,9 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._linear import FloatArray, row_slices
-from .._rows import ArrayTable, Table
+from .._linear.arrays import FloatArray, row_slices
 from .._rows.scaling import check_numbers
+from .._rows.source import Table
+from .._rows.table import ArrayTable
 from .._utils.validation import POSITIVE, check
 from ._piecewise import ColumnFunction, Memory, PiecewiseRows
 

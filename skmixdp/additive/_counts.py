@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._fit.stage import Fit
-from .._linear import FloatArray
-from .._rows import UNCHANGED, RowMap, TargetMap
+from .._linear.arrays import FloatArray
+from .._rows.row_map import UNCHANGED, RowMap, TargetMap
 from .._utils.validation import Allowed
 from ..estimators._base import EstimatorProcedure
 from ..inference._count_regressor import CUT, MixedDPPoissonRegressor, warn_of_units

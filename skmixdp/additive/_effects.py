@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._engine import Procedure
 from .._fit.stage import Fit, Price, Stage
 from .._fit.statistics import kept_part
-from .._linear import FloatArray, row_norms
-from .._rows import RowMap, TargetMap
+from .._linear.arrays import FloatArray, row_norms
+from .._rows.row_map import RowMap, TargetMap
 from .._utils.models import classes_of, names_of_features
 from .._utils.process import own_state
 from ..components.protocols import StepContext

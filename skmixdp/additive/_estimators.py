@@ -15,7 +15,8 @@ from .._fit.procedure import prepared
 from .._fit.rows import Data, PublicRows
 from .._fit.stage import Fit, Price, Stage
 from .._fit.stages.columns import NoisyColumnScales
-from .._rows import RowMap, SparseTable, TargetMap
+from .._rows.row_map import RowMap, TargetMap
+from .._rows.sparse import SparseTable
 from .._utils.models import names_of_features
 from .._utils.validation import POSITIVE, Allowed, Number, check, listed, shown
 from ..estimators import RowMapping

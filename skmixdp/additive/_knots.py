@@ -18,8 +18,10 @@ from .._fit.histograms import certain_count, certain_of_magnitudes, thinned, win
 from .._fit.stage import Fit, Price, Stage
 from .._fit.stages.columns import MOST_SPENT, noisy_columns
 from .._fit.statistics import Learner, sensitivity_of
-from .._linear import FloatArray
-from .._rows import IQR, UNCHANGED, BinCounts, Block, Contribution, RowFunction
+from .._linear.arrays import FloatArray
+from .._rows.row_map import UNCHANGED, RowFunction
+from .._rows.scaling import IQR
+from .._rows.source import BinCounts, Block, Contribution
 from ..components.protocols import PrivateQuery, ReleasedArray
 from ._basis import Column, unchanged
 from ._piecewise import ColumnFunction

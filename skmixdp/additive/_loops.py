@@ -9,8 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._linear import FloatArray, classification_loss, dot_error, row_slices, shorten_rows
+from .._linear.arrays import FloatArray, row_slices, shorten_rows
+from .._linear.losses import classification_loss
 from .._linear.products import TOLERANCE, checked_loops, exact_residuals
+from .._linear.sums import dot_error
 
 #: Values in piecewise linear rows from which it is worth importing numba.
 _FEWEST_VALUES = 2_000_000

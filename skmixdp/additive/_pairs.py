@@ -18,8 +18,10 @@ from .._fit.stages.geometry import noisy_length
 from .._fit.stages.mapping import length_price, with_intercept
 from .._fit.stages.training import planned
 from .._fit.statistics import sensitivity_of
-from .._linear import FloatArray, Loss, WeightedLoss, row_norms
-from .._rows import Block, Contribution, RowMap
+from .._linear.arrays import FloatArray, row_norms
+from .._linear.losses import Loss, WeightedLoss
+from .._rows.row_map import RowMap
+from .._rows.source import Block, Contribution
 from ..components import BalancedSteps
 from ..components.protocols import PrivateQuery, ReleasedArray
 from ._basis import Basis, Pairs

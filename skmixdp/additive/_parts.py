@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from .._linear import FloatArray
+from .._linear.arrays import FloatArray
 from ..preprocessing import TableColumn
 from ..preprocessing._cells import FARTHEST
 

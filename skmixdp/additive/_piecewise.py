@@ -3,7 +3,7 @@
 A curve of a column has many entries, such as a line and hats, and is linear between its breakpoints. So its
 entries are a mean of those at two breakpoints, the *vertices*. Products with points are sums of products of
 vertices, and sums over rows are sums over vertices, which are few. The row map is applied by linearity, as to
-sparse rows (:mod:`~skmixdp._rows.centered_sparse`).
+sparse rows (:mod:`~skmixdp._rows.sparse`).
 """
 
 import math
@@ -19,12 +19,12 @@ from numpy.typing import DTypeLike, NDArray
 from .._files.shards import Shard, array_shard
 from .._files.streamed import StreamedTable
 from .._files.temporary import temporary_memory
-from .._linear import SHORTEST_DIFFERENCE, FloatArray, SumError, dot_error, row_slices
+from .._linear.arrays import FloatArray, row_slices
+from .._linear.sums import SHORTEST_DIFFERENCE, SumError, dot_error
 from .._rows.blockwise import ClipLoop, Selection, block_size
-from .._rows.centered_sparse import CenteredSparseRows, mapped_lengths
 from .._rows.row_map import RowFunction, RowMap
 from .._rows.source import Labels, PrivateRows, Request, Table
-from .._rows.sparse import SparseRows
+from .._rows.sparse import CenteredSparseRows, SparseRows, mapped_lengths
 from .._rows.table import ArrayTable
 from ._loops import PieceLoops, piece_loops
 
@@ -149,7 +149,7 @@ class PiecewiseRows:
 
 
 def centered_piecewise_rows(X: PiecewiseRows, row_map: RowMap) -> CenteredSparseRows:
-    """Factors, lengths and bounds of rows after a map, as :func:`~skmixdp._rows.centered_sparse_rows`.
+    """Factors, lengths and bounds of rows after a map, as :func:`~skmixdp._rows.sparse.centered_sparse_rows`.
 
     ``|x - m|^2`` is computed as ``|x|^2 - 2 m^T x + |m|^2``. A row is a mean of vertices, so that ``|x|`` in
     ``|x| + |m|`` stands for its length and that of its vertices. Each of the three is off by at most

@@ -13,16 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from .._linear import (
+from .._linear.arrays import (
     FARTHEST,
     Array,
     FloatArray,
-    LogisticLoss,
-    Loss,
-    SoftmaxLoss,
-    WeightedLoss,
     astype,
-    dot_error,
     drop_subnormal,
     dtype_of,
     in_library_of,
@@ -34,7 +29,10 @@ from .._linear import (
     scale_rows,
     shorten_rows,
 )
-from .._rows import LESS_CUT, LONGEST_ROW, BinCounts, Block, Contribution, MeanClip, OuterStatistics
+from .._linear.losses import LogisticLoss, Loss, SoftmaxLoss, WeightedLoss
+from .._linear.sums import dot_error
+from .._rows.blockwise import LONGEST_ROW
+from .._rows.source import LESS_CUT, BinCounts, Block, Contribution, MeanClip, OuterStatistics
 from .protocols import (
     Clip,
     Clipper,

@@ -13,13 +13,13 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import Array
-from .._linear import FloatArray as FloatArray
-from .._linear import Loss as Loss
-from .._rows import Lengths as Lengths
-from .._rows import PrivateQuery as PrivateQuery
-from .._rows import ReleasedArray as ReleasedArray
-from .._rows import term_lengths as term_lengths
+from .._linear.arrays import Array
+from .._linear.arrays import FloatArray as FloatArray
+from .._linear.losses import Loss as Loss
+from .._rows.source import Lengths as Lengths
+from .._rows.source import PrivateQuery as PrivateQuery
+from .._rows.source import ReleasedArray as ReleasedArray
+from .._rows.source import term_lengths as term_lengths
 from .public import PublicData, RandomSource
 from .public import PublicView as PublicView
 

@@ -16,19 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from .._linear import (
-    Cascade,
+from .._linear.arrays import (
     FloatArray,
-    Loss,
-    WeightedLoss,
-    add_products,
     finite,
     largest_singular_value,
     orthonormal_columns,
     principal_axes,
     row_norms,
-    row_products,
 )
+from .._linear.losses import Loss, WeightedLoss
+from .._linear.products import add_products, row_products
+from .._linear.sums import Cascade
 from .._utils.process import one_thread
 
 Labels = NDArray[Any]
@@ -54,7 +52,7 @@ class PublicData:
     Parameters
     ----------
     X : array of shape (n_pub, d_in)
-        Rows after the :class:`~skmixdp._rows.RowMap`; ``n_pub`` may be 0.
+        Rows after the :class:`~skmixdp._rows.row_map.RowMap`; ``n_pub`` may be 0.
     y : array of shape (n_pub,), or (n_pub, k) for squared loss
         Class indices or targets. With a WeightedLoss, they may carry weights, of mean 1.
     loss : Loss

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from .._linear import FloatArray
+from .._linear.arrays import FloatArray
 from .protocols import ReleasedArray
 
 

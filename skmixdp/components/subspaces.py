@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._linear import FloatArray, dot_error
+from .._linear.arrays import FloatArray
+from .._linear.sums import dot_error
 from .public import PublicView
 
 #: Allowed distance of a basis from orthonormality: far above rounding errors, and still negligible.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._linear import FloatArray
+from .._linear.arrays import FloatArray
 from .protocols import StepContext, Update
 
 

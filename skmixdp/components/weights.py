@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._linear import FloatArray
+from .._linear.arrays import FloatArray
 from .protocols import PublicInfo, ReleaseFacts
 from .public import PublicData
 from .steps import Rule, SampleWeight, constant_rule

@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.extmath import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from .._rows import check_columns, is_dask
+from .._rows.table import check_columns, is_dask
 from .._utils.process import own_state
 from ._outputs import lazy_result
 

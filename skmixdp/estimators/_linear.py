@@ -17,17 +17,13 @@ from .._fit.procedure import prepared, procedure
 from .._fit.rows import Data, LabelledRows, PublicRows, Weights
 from .._fit.stage import Fit, Labels, RowSettings, Settings
 from .._fit.stages.training import NamedStart, refuse_record
-from .._linear import Loss, row_norms
-from .._rows import (
-    PersonTable,
-    RowMap,
-    Table,
-    TargetMap,
-    check_lengths,
-    check_private_rows,
-    groups_of,
-    labels_of,
-)
+from .._linear.arrays import row_norms
+from .._linear.losses import Loss
+from .._rows.blockwise import check_lengths
+from .._rows.persons import PersonTable
+from .._rows.row_map import RowMap, TargetMap
+from .._rows.source import Table
+from .._rows.table import check_private_rows, groups_of, labels_of
 from .._utils.annexes import annex
 from .._utils.models import names_of_features
 from .._utils.validation import FLAG, NON_NEGATIVE, Allowed, Number, is_empty, shown, sources_of

@@ -8,8 +8,15 @@ from numpy.typing import NDArray
 
 from .._fit.stages.shares import refuse_without_counts
 from .._fit.stages.training import NamedStart
-from .._linear import Loss, MultilabelLoss, classification_loss
-from .._rows import check_indicator, check_labels, encode_labels, is_indicator, labels_of, names_of_labels
+from .._linear.losses import Loss, MultilabelLoss, classification_loss
+from .._rows.table import (
+    check_indicator,
+    check_labels,
+    encode_labels,
+    is_indicator,
+    labels_of,
+    names_of_labels,
+)
 from .._utils.validation import FLAG, NON_NEGATIVE, Allowed, shown
 from ..privacy.accounting.budgets import Budget
 from ._base import EstimatorProcedure, FitData, fit_one

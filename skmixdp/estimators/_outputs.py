@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._linear import row_slices
-from .._rows import centered_products, centered_sparse_rows, finite_rows, header, scaled_first, special_table
+from .._linear.arrays import row_slices
+from .._rows.sparse import centered_products, centered_sparse_rows, scaled_first
+from .._rows.table import finite_rows, header, special_table
 from .._utils.annexes import annex
 from .._utils.frames import is_frame
 from .._utils.process import own_errors

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from .._engine import Transaction
 from .._fit.predictions import predicted
 from .._fit.sums import noisy_histograms, noisy_sum, poisson_deviances
-from .._linear import predicted_classes
-from .._rows import check_counts, check_exposure, check_targets
+from .._linear.losses import predicted_classes
+from .._rows.table import check_counts, check_exposure, check_targets
 from .._utils.models import predicts_rates
 from .._utils.process import own_state
 from .._utils.validation import POSITIVE, check

@@ -9,8 +9,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from .._linear import Loss
-from .._rows import Table, TargetMap, check_classes, check_indices, encode_labels, from_device
+from .._linear.losses import Loss
+from .._rows.row_map import TargetMap
+from .._rows.source import Table
+from .._rows.sparse import check_indices
+from .._rows.table import check_classes, encode_labels, from_device
 from .._utils.annexes import annex
 from .._utils.frames import numeric_frame
 from .._utils.process import warn

@@ -16,8 +16,10 @@ from .._fit.stage import Fit, Head, Order, Price, Stage
 from .._fit.stages.columns import MOST_SPENT, columns_share, noisy_columns
 from .._fit.stages.mapping import unmapped
 from .._fit.stages.scales import MeanWeight, ScaleOfWeights
-from .._linear import SquaredLoss
-from .._rows import UNCHANGED, Columns, RowMap, TargetMap, check_counts, is_dask, labels_of
+from .._linear.losses import SquaredLoss
+from .._rows.row_map import UNCHANGED, RowMap, TargetMap
+from .._rows.scaling import Columns
+from .._rows.table import check_counts, is_dask, labels_of
 from .._utils.process import warn
 from .._utils.validation import POSITIVE, Allowed, check
 from ..estimators import RowMapping

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from .._engine import GaussianMechanism
 from .._fit.statistics import Learner, Learning
-from .._rows import IQR, BinCounts, Block, OuterStatistics
+from .._rows.scaling import IQR
+from .._rows.source import BinCounts, Block, OuterStatistics
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 
 #: Share of the squared budget for the outer products of scores (robust errors).

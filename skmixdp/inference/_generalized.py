@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.statistics import Learning, counts_query, in_class, likely_part, sensitivity_of
-from .._rows import BinCounts, Block, OuterStatistics
+from .._rows.source import BinCounts, Block, OuterStatistics
 from ..components.protocols import FloatArray, ReleasedArray
 from ._estimating import (
     MOVED_DEVIATIONS,

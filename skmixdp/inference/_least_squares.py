@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from .._fit.statistics import Learning
-from .._rows import BinCounts, Block, OuterStatistics
+from .._rows.source import BinCounts, Block, OuterStatistics
 from ..components.protocols import FloatArray, ReleasedArray
 from ._estimating import OUTER_SHARE, UP, Curvature, Design, Estimate, Known, Mechanisms, positive, square
 from ._tails import N_BINS, Tail, bins_of

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows import check_exposure
+from .._rows.table import check_exposure
 from .._utils.validation import POSITIVE, check
 from ..estimators._problem import check_sample_weight
 

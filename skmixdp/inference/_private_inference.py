@@ -15,9 +15,9 @@ from .._fit.stages.mapping import unmapped
 from .._fit.stages.scales import TARGET_RELEASES, noisy_scale, noisy_targets, scale_share, target_share
 from .._fit.statistics import Learner, Learning
 from .._fit.sums import noisy_sums
-from .._rows import (
-    PersonTable,
-    TargetMap,
+from .._rows.persons import PersonTable
+from .._rows.row_map import TargetMap
+from .._rows.table import (
     check_classes,
     check_counts,
     check_labels,

@@ -57,12 +57,11 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
         },
     ),
     "_rows/blockwise.py": (1, {"check_lengths": (1, "lengths")}),
-    "_rows/centered_sparse.py": (1, {}),
     "_rows/persons.py": (1, {}),
     "_rows/row_map.py": (2, {}),
     "_rows/scaling.py": (2, {}),
     "_rows/sparse.py": (
-        1,
+        2,
         {
             "check_indices": (1, "shapes"),
             "SparseTable.__init__": (1, "shapes"),

@@ -91,7 +91,7 @@ def test_no_random_numbers_but_from_the_noise_source():
 def test_imports_are_light():
     modules = [
         *("skmixdp", "skmixdp.audit", "skmixdp.inspection", "skmixdp.model_selection"),
-        *("skmixdp.preprocessing", "skmixdp.privacy", "skmixdp._rows", "skmixdp.algorithms"),
+        *("skmixdp.preprocessing", "skmixdp.privacy", "skmixdp._rows.table", "skmixdp.algorithms"),
         *("skmixdp.features", "skmixdp.datasets"),
     ]
     heavy = [

@@ -169,7 +169,7 @@ def exists(name):
 
 
 def test_dotted_references_name_what_exists():
-    assert exists("skmixdp._rows.RowMap") and not exists("skmixdp._linear.RowMap")
+    assert exists("skmixdp._rows.row_map.RowMap") and not exists("skmixdp._linear.RowMap")
     for path in PACKAGE.rglob("*.py"):
         names = re.findall(r":\w+:`~?(skmixdp\.[\w.]+)`", path.read_text())
         assert [name for name in names if not exists(name)] == [], path

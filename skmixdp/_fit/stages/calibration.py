@@ -9,8 +9,8 @@ from scipy.special import expit, logit, softmax
 from sklearn.isotonic import isotonic_regression
 
 from ..._engine import Procedure
-from ..._linear import Loss
-from ..._rows import BinCounts, Block, Contribution
+from ..._linear.losses import Loss
+from ..._rows.source import BinCounts, Block, Contribution
 from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray, Rounds
 from ...components.scalars import clipped
 from ..histograms import certain_count, windows_of

@@ -14,7 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._engine import GaussianMechanism, Procedure, RowsKey, Transaction, bind_rows
-from ..._rows import IQR, ArrayTable, BinCounts, Columns, RowMap, Table, worth_scaling
+from ..._rows.row_map import RowMap
+from ..._rows.scaling import IQR, Columns, worth_scaling
+from ..._rows.source import BinCounts, Table
+from ..._rows.table import ArrayTable
 from ..._utils.process import warn_later
 from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ...privacy import PrivacyReport

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._engine import GaussianMechanism, Procedure, bind_rows
-from ..._rows import Block, Contribution, RowMap, Whitening, effective_columns, n_groups
+from ..._rows.row_map import RowMap
+from ..._rows.scaling import Whitening, effective_columns, n_groups
+from ..._rows.source import Block, Contribution
 from ..._utils.process import warn_later
 from ...components import L2Clip
 from ...components.clipping import clip_rows

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from ..._engine import Procedure
-from ..._linear import predicted_classes
-from ..._rows import BinCounts, Block, Contribution, RowMap
+from ..._linear.losses import predicted_classes
+from ..._rows.row_map import RowMap
+from ..._rows.source import BinCounts, Block, Contribution
 from ..._utils.process import warn_later
 from ...components.protocols import FloatArray, PrivateQuery, PublicInfo, ReleasedArray
 from ...components.scalars import clipped

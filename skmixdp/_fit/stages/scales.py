@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ..._engine import GaussianMechanism, Procedure, bind_rows
-from ..._rows import BinCounts, Block, Contribution, TargetMap
+from ..._rows.row_map import TargetMap
+from ..._rows.source import BinCounts, Block, Contribution
 from ..._utils.process import warn_later
 from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..histograms import certain_count, certain_of_magnitudes, thinned, windows_of

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logit
 
 from ..._engine import Procedure, bind_rows
-from ..._rows import Block, Contribution
+from ..._rows.source import Block, Contribution
 from ..._utils.process import warn_later
 from ..._utils.validation import shown
 from ...components.protocols import FloatArray, PrivateQuery, PublicInfo, ReleasedArray, Rounds

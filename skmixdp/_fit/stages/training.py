@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._engine import Options, Plan, Procedure, bind_rows, make_plan, training, training_steps
-from ..._linear import row_norms, with_weights
-from ..._rows import BinCounts, Block, Contribution
+from ..._linear.arrays import row_norms
+from ..._linear.losses import with_weights
+from ..._rows.source import BinCounts, Block, Contribution
 from ...components import BalancedSteps
 from ...components.protocols import FloatArray, PrivateQuery, PublicInfo, ReleasedArray
 from ...components.public import PublicData

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._linear import Array, namespace_of
+from ..._linear.arrays import Array, namespace_of
 from ...components.protocols import Clip, Clipper
 from ...components.public import PublicView
 

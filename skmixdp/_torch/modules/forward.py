@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..._linear import with_weights
+from ..._linear.losses import with_weights
 from .directions import Direction
 
 Array = NDArray[Any]

@@ -18,8 +18,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ..._linear import SumError, add_products, row_norm_bounds
-from ..._rows import Arithmetic, Block, Request, Sums, Visit, answer
+from ..._linear.arrays import row_norm_bounds
+from ..._linear.products import add_products
+from ..._linear.sums import SumError
+from ..._rows.blockwise import Arithmetic, Visit, answer
+from ..._rows.source import Block, Request, Sums
 from .forward import LabelledRows, Losses, ModuleParameters, PerSampleLoss, flat, separately
 from .public import ModuleData, ModuleLoss, View, mean_gradient
 from .rows import ModuleRows

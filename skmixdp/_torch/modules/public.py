@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..._linear import WeightedLoss
+from ..._linear.losses import WeightedLoss
 from ...components.public import Probe, RandomSource
 from .directions import Direction, Seeded, dot, orthonormal
 from .forward import LabelledRows, ModuleParameters, PerSampleLoss, differentiable_outputs
@@ -93,8 +93,8 @@ SCALE_ROWS = 256
 class ModuleLoss:
     """A per-sample loss of a module's outputs, with the constants that step rules need.
 
-    ``curvature`` and ``noise_per_output`` are those of :class:`~skmixdp._linear.SoftmaxLoss`; the latter is
-    divided by the change of an output for a parameter change of length 1.
+    ``curvature`` and ``noise_per_output`` are those of :class:`SoftmaxLoss`; the latter is divided by the
+    change of an output for a parameter change of length 1.
 
     If ``weighted``, the labels of private rows carry weights. Public rows count by ``by_class`` (k,), of mean
     1 over them; None stands for ones.

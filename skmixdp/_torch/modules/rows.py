@@ -19,8 +19,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..._linear import EXACT, SumError
-from ..._rows import Block, PrivateRows, Request, Sums, n_lanes, rounds, truncated
+from ..._linear.sums import EXACT, SumError
+from ..._rows.blockwise import n_lanes, rounds
+from ..._rows.source import Block, PrivateRows, Request, Sums, truncated
 from ..._utils.process import LEFT_OUT
 from .directions import Direction
 from .forward import LabelledRows, Losses, ModuleParameters, PerSampleLoss, losses_of
@@ -28,7 +29,7 @@ from .forward import LabelledRows, Losses, ModuleParameters, PerSampleLoss, loss
 #: Most rows in a pass of a random batch.
 _BATCH_ROWS = 256
 
-#: The number of lanes of a random batch is a multiple of this; see :func:`~skmixdp._rows.n_lanes`.
+#: The number of lanes of a random batch is a multiple of this; see :func:`~skmixdp._rows.blockwise.n_lanes`.
 _LANES = 16
 
 #: Rows in a group that is summed in float64; the sums of groups are added without rounding.

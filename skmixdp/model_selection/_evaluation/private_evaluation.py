@@ -15,7 +15,7 @@ from ..._engine.transaction import Transaction
 from ..._fit.predictions import in_memory, predicted
 from ..._fit.statistics import sensitivity_of
 from ..._fit.sums import noisy_deviances, noisy_histograms
-from ..._rows import (
+from ..._rows.table import (
     check_counts,
     check_exposure,
     check_indicator,
