@@ -26,8 +26,7 @@ NAMES = {
         "GaussianMechanism LostReleaseError OpenRows Options Plan Recipe Transaction "
         "bind_rows draw_batch drive loop make_plan release release_module=release training transaction"
     ),
-    "skmixdp._engine.per_instance": "Observation",
-    "skmixdp._engine.recording": "KnownRows RecordedRelease recorded_releases",
+    "skmixdp._engine.recording": "KnownRows Observation RecordedRelease recorded_releases",
     "skmixdp._engine.release": "Released",
     "skmixdp._export.sklearn_steps": "plain_step",
     "skmixdp._files": "StreamedRows files_text=text formats open_rows streamed temporary",

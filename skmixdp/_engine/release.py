@@ -19,8 +19,7 @@ from .._rows.blockwise import sum_resolution
 from .._rows.source import Batch, PrivateQuery, PrivateRows, ReleasedArray, Request
 from ..components.protocols import FloatArray
 from ..privacy import NoiseSource
-from .per_instance import Observation
-from .recording import RecordedRelease, current_recorder
+from .recording import Observation, RecordedRelease, current_recorder
 
 _ROUNDING = 1e-12
 

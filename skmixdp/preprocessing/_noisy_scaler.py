@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._engine.ahead import refuse_without_room
-from .._engine.transaction import Transaction
+from .._engine.transaction import Transaction, refuse_without_room
 from .._fit.stages.columns import released_columns
 from .._fit.sums import ComputedTable, PrivateTable, noisy_sum, private_table
 from .._utils.process import finite, own_state, warn

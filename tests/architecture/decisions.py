@@ -345,7 +345,7 @@ ALLOWED = {
     "_linear/loops.py::mean_gradients": (1, "own"),
     "_linear/losses.py::LogisticLoss.values": (1, "own"),
     "_linear/losses.py::MultilabelLoss.values": (1, "own"),
-    "_engine/per_instance.py::Observation._observe": (1, "own"),
+    "_engine/recording.py::Observation._observe": (1, "own"),
     "_fit/stages/public_checks.py::_ends_of_ranges": (1, "public"),
     "_fit/stages/public_checks.py::_from_the_middle": (1, "public"),
     "_fit/stages/public_checks.py::start_is_useful": (1, "public"),
