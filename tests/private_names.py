@@ -23,8 +23,8 @@ NAMES = {
     "skmixdp._cli.rows": "read_rows",
     "skmixdp._dask": "DaskRows",
     "skmixdp._engine": (
-        "GaussianMechanism LostReleaseError OpenRows Options Plan Recipe Transaction "
-        "bind_rows draw_batch drive loop make_plan release release_module=release training transaction"
+        "GaussianMechanism LostReleaseError OpenRows Options Plan Recipe Transaction bind_rows draw_batch "
+        "drive loop make_plan release release_module=release training transaction"
     ),
     "skmixdp._engine.recording": "KnownRows Observation RecordedRelease recorded_releases",
     "skmixdp._engine.release": "Released",
@@ -36,38 +36,39 @@ NAMES = {
     "skmixdp._files.temporary": "temporary_memory",
     "skmixdp._files.text": "FileError TextForm",
     "skmixdp._fit": (
-        "column_histograms=histograms fit_rows=rows fit_stage=stage fit_stages=stages "
-        "noisy_sums_module=sums procedure_module=procedure"
+        "column_histograms=statistics fit_stage=stage fit_stages=stages noisy_sums_module=sums "
+        "procedure_module=procedure"
     ),
-    "skmixdp._fit.histograms": "thinned",
-    "skmixdp._fit.order": "STAGES",
     "skmixdp._fit.procedure": "CLEAR_OF_NOISE=_CLEAR",
-    "skmixdp._fit.rows": "Data LabelledRows_of_problem=LabelledRows MappedRows PublicRows Weights",
-    "skmixdp._fit.stage": "Fit Stage Steps",
-    "skmixdp._fit.stages": "planning=training public_checks_module=public_checks shares_module=shares",
+    "skmixdp._fit.stage": (
+        "Data Fit LabelledRows_of_problem=LabelledRows MappedRows PublicRows Stage Steps Weights"
+    ),
+    "skmixdp._fit.stages": "STAGES labels_module=labels planning=training public_checks_module=public_checks",
     "skmixdp._fit.stages.calibration": (
         "_LOGARITHMS _USUAL=_USUAL_SCALE _overconfidence at_shares at_temperature at_temperature_of_rare "
-        "recalibrated temperature_share"
+        "recalibrated temperature_share with_student"
     ),
     "skmixdp._fit.stages.columns": (
-        "MOST_SPENT NoisyColumns _BINS _magnitudes _places _squares columns_share few_dominate noisy_columns"
+        "MOST_SPENT NoisyColumns _BINS _magnitudes _places _squares columns_share few_dominate "
+        "noisy_columns"
     ),
     "skmixdp._fit.stages.comparison": "PublicShrinkage balance can_balance reliable_balance start_comparison",
     "skmixdp._fit.stages.geometry": (
         "LeadingDirections MomentMap NoisyMean SecondMoment _second_moments leading_directions map_share "
         "noisy_length noisy_matrix noisy_mean noisy_second_moment second_moment_share"
     ),
+    "skmixdp._fit.stages.labels": (
+        "TARGET_RELEASES _SIGNED _places_of_targets class_shares count_share label_share noisy_logits "
+        "noisy_targets"
+    ),
     "skmixdp._fit.stages.mapping": "LENGTH_LIMIT Shares length_share unmapped",
     "skmixdp._fit.stages.public_checks": (
         "MOST_COUNTED=_MOST_COLUMNS columns_in_other_units start_predicts unit_share"
     ),
-    "skmixdp._fit.stages.scales": "TARGET_RELEASES _SIGNED _places_of_targets noisy_targets",
-    "skmixdp._fit.stages.shares": "class_shares count_share label_share noisy_logits",
-    "skmixdp._fit.stages.student": "with_student",
     "skmixdp._fit.stages.training": "_lengths",
     "skmixdp._fit.statistics": (
         "Learner Worth comparison_query counts_query expected_losses gains gains_query in_class "
-        "sensitivity_of share_for usual_gain"
+        "sensitivity_of share_for thinned usual_gain"
     ),
     "skmixdp._fit.sums": "noisy_sum",
     "skmixdp._linear": "compiled_loops=loops products",
@@ -81,8 +82,8 @@ NAMES = {
     ),
     "skmixdp._linear.products": "NARROW add_products read_ahead row_memory row_products",
     "skmixdp._linear.sums": (
-        "BLOCK_ROWS Cascade EXACT PANEL_ROWS SHORTEST_DIFFERENCE SumError UNDERFLOW_PAD any_order "
-        "dot_error panel_rows_for sum_error"
+        "BLOCK_ROWS Cascade EXACT PANEL_ROWS SHORTEST_DIFFERENCE SumError UNDERFLOW_PAD any_order dot_error "
+        "panel_rows_for sum_error"
     ),
     "skmixdp._papers": "mirror",
     "skmixdp._papers.dope_query": (
@@ -148,7 +149,7 @@ NAMES = {
     "skmixdp.audit._membership": "area_under_curve auc_interval",
     "skmixdp.audit._result": "claim_of",
     "skmixdp.audit._white_box": "Evidence contribution_lengths evidence_of",
-    "skmixdp.components.weights": "held_out_losses solution_error",
+    "skmixdp.components.steps": "held_out_losses solution_error",
     "skmixdp.estimators": "_base _problem base_module=_base linear_heads=_linear",
     "skmixdp.estimators._base": "replace_attributes",
     "skmixdp.estimators._saving": "coding saving",

@@ -19,8 +19,7 @@ from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import PrivacyReport
 from ..privacy.units import Units
-from .histograms import certain_count, windows_of
-from .statistics import Learner, Learning, sensitivity_of
+from .statistics import Learner, Learning, certain_count, sensitivity_of, windows_of
 
 _Result = TypeVar("_Result")
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._linear.arrays import FloatArray
+from ..components.clipping import clipped, scalars
 from ..components.protocols import PrivateQuery, Rounds, StepContext, Update
 from ..components.public import Probe, PublicView, RandomSource
-from ..components.scalars import clipped, scalars
 
 #: One vector of the model's parameters, and several.
 Vector = Any

@@ -12,8 +12,7 @@ from scipy.special import ndtri
 
 from .._engine import Procedure
 from .._fit.procedure import prepared
-from .._fit.rows import Data, PublicRows
-from .._fit.stage import Fit, Price, Stage
+from .._fit.stage import Data, Fit, Price, PublicRows, Stage
 from .._fit.stages.columns import NoisyColumnScales
 from .._rows.row_map import RowMap, TargetMap
 from .._rows.sparse import SparseTable

@@ -14,10 +14,16 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from .._engine import GaussianMechanism, Procedure, RowsKey, bind_rows
-from .._fit.histograms import certain_count, certain_of_magnitudes, thinned, windows_of
 from .._fit.stage import Fit, Price, Stage
 from .._fit.stages.columns import MOST_SPENT, noisy_columns
-from .._fit.statistics import Learner, sensitivity_of
+from .._fit.statistics import (
+    Learner,
+    certain_count,
+    certain_of_magnitudes,
+    sensitivity_of,
+    thinned,
+    windows_of,
+)
 from .._linear.arrays import FloatArray
 from .._rows.row_map import UNCHANGED, RowFunction
 from .._rows.scaling import IQR

@@ -1,9 +1,17 @@
 """Swappable pieces of algorithms, one family per file; ``protocols`` holds their interfaces."""
 
 from .clipping import AutomaticClip, GradientQuery, L2Clip
-from .steps import BalancedSteps, ConstantWeight, FullBatch, PoissonBatch, SampleWeight
+from .steps import (
+    BalancedSteps,
+    ConstantWeight,
+    ConvexWeight,
+    CosineWeight,
+    CouplingWeight,
+    FullBatch,
+    PoissonBatch,
+    SampleWeight,
+)
 from .updates import SGD
-from .weights import ConvexWeight, CosineWeight, CouplingWeight
 
 __all__ = [
     "SGD",

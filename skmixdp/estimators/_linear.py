@@ -12,10 +12,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Transaction
-from .._fit.order import STAGES
 from .._fit.procedure import prepared, procedure
-from .._fit.rows import Data, LabelledRows, PublicRows, Weights
-from .._fit.stage import Fit, Labels, RowSettings, Settings
+from .._fit.stage import Data, Fit, LabelledRows, Labels, PublicRows, RowSettings, Settings, Weights
+from .._fit.stages import STAGES
 from .._fit.stages.training import NamedStart, refuse_record
 from .._linear.arrays import row_norms
 from .._linear.losses import Loss

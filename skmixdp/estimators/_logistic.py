@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.stages.shares import refuse_without_counts
+from .._fit.stages.labels import refuse_without_counts
 from .._fit.stages.training import NamedStart
 from .._linear.losses import Loss, MultilabelLoss, classification_loss
 from .._rows.table import (

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._fit.stage import Labels, Price, Steps
+from .._fit.stages.labels import TARGET_RELEASES, target_share, unknown_scale
 from .._fit.stages.scales import TARGET_RELEASES, target_share, unknown_scale
 from .._linear.losses import SquaredLoss
 from .._rows.row_map import RowMap, TargetMap
@@ -20,7 +21,7 @@ from ..algorithms import BY_NAME, Algorithm
 from ..algorithms.auto import AutoRegression
 from ..privacy.accounting.budgets import Budget
 from ._base import EstimatorProcedure, FitData, fit_one
-from ._linear import LinearHead, TrainedHead
+from ._linear.UNKNOWN import LinearHead, TrainedHead
 from ._outputs import lazy_result
 from ._private_score import PrivateErrorMixin
 from ._problem import check_target_map, collect_public

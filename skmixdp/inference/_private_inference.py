@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator
 
 from .._engine import GaussianMechanism, Transaction
 from .._fit.stages.columns import columns_share, noisy_columns
+from .._fit.stages.labels import TARGET_RELEASES, noisy_scale, noisy_targets, scale_share, target_share
 from .._fit.stages.mapping import unmapped
-from .._fit.stages.scales import TARGET_RELEASES, noisy_scale, noisy_targets, scale_share, target_share
 from .._fit.statistics import Learner, Learning
 from .._fit.sums import noisy_sums
 from .._rows.persons import PersonTable

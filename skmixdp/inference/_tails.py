@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.histograms import certain_count, windows_of
+from .._fit.statistics import certain_count, windows_of
 from ..components.protocols import FloatArray
 
 #: Edges of the histogram of sizes: half powers of two.

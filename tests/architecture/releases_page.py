@@ -13,8 +13,8 @@ _HEAD = """# Releases of a fit
 
 A fit is the list of its releases, in the order of its report. Each has a share of the squared budget (mu
 squared), by public facts and earlier releases. It is left out if noise would hide the answer. Training gets
-what is left. This page is made from the list in `skmixdp/_fit/order.py`. Sensitivities are as the code states
-them, for one row or one person.
+what is left. This page is made from the list in `skmixdp/_fit/stages/__init__.py`. Sensitivities are as the
+code states them, for one row or one person.
 
 | line of the report | what it is for | share | sensitivity | tested in |
 | --- | --- | --- | --- | --- |

@@ -23,9 +23,9 @@ from tests.private_names import (
     SoftmaxLoss,
     SquaredLoss,
     WeightedLoss,
-    fit_rows,
+    fit_stage,
+    labels_module,
     row_norms,
-    shares_module,
     training,
     with_weights,
 )
@@ -153,8 +153,8 @@ def test_balanced_weights_are_those_of_released_counts_whatever_the_other_rows_a
         given.append(weights)
         return with_weights(y, weights)
 
-    monkeypatch.setattr(shares_module, "class_shares", lambda counts, scale, n_rows: shares)
-    monkeypatch.setattr(fit_rows, "with_weights", recorded)
+    monkeypatch.setattr(labels_module, "class_shares", lambda counts, scale, n_rows: shares)
+    monkeypatch.setattr(fit_stage, "with_weights", recorded)
     X = np.random.default_rng(0).normal(size=(300, 4))
     for y in (np.arange(300) % 3, np.minimum(np.arange(300) % 7, 2)):
         own = 1.0 + np.arange(300) % 5

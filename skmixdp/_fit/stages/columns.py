@@ -22,10 +22,16 @@ from ..._utils.process import warn_later
 from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ...privacy import PrivacyReport
 from ...privacy.units import Units
-from ..histograms import certain_count, certain_of_magnitudes, thinned, windows_of
-from ..rows import MappedRows
-from ..stage import Fit, Price, Stage
-from ..statistics import Learner, Learning, sensitivity_of
+from ..stage import Fit, MappedRows, Price, Stage
+from ..statistics import (
+    Learner,
+    Learning,
+    certain_count,
+    certain_of_magnitudes,
+    sensitivity_of,
+    thinned,
+    windows_of,
+)
 from ..sums import noisy_sums, table_of
 from .mapping import EXPONENT, FEWEST_KNOWN, centres_columns, known_kinds, next_map, scales_columns, unmapped
 

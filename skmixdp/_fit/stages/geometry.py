@@ -16,8 +16,7 @@ from ..._utils.process import warn_later
 from ...components import L2Clip
 from ...components.clipping import clip_rows
 from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray
-from ..rows import MappedRows, variance_of_mean
-from ..stage import FEWEST_FREE, Fit, Price, Stage
+from ..stage import FEWEST_FREE, Fit, MappedRows, Price, Stage, variance_of_mean
 from ..statistics import Learner, Learning, counts_query, kept_part
 from .mapping import (
     DIRECTIONS,

@@ -14,9 +14,8 @@ from ..._linear.losses import predicted_classes
 from ..._rows.row_map import RowMap
 from ..._rows.source import BinCounts, Block, Contribution
 from ..._utils.process import warn_later
+from ...components.clipping import clipped
 from ...components.protocols import FloatArray, PrivateQuery, PublicInfo, ReleasedArray
-from ...components.scalars import clipped
-from ..histograms import thinned
 from ..stage import Fit, Price, Stage
 from ..statistics import (
     CLEARLY,
@@ -29,6 +28,7 @@ from ..statistics import (
     held_out_gains,
     sensitivity_of,
     share_for,
+    thinned,
     usual_gain,
 )
 from .mapping import EXPONENT, learns_mean, unmapped

@@ -18,8 +18,7 @@ from ...components.protocols import FloatArray, PrivateQuery, PublicInfo, Releas
 from ...components.public import PublicData
 from ...components.updates import TowardsStart
 from ...privacy.accounting.budgets import Budget
-from ..rows import MappedRows
-from ..stage import Fit, Head, Price, Stage, Steps
+from ..stage import Fit, Head, MappedRows, Price, Stage, Steps
 from ..statistics import Learner, Learning
 from .comparison import can_balance
 

@@ -6,8 +6,8 @@ import pytest
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import PoissonBatch
+from skmixdp.components.clipping import clipped
 from skmixdp.components.protocols import StepContext
-from skmixdp.components.scalars import clipped
 from skmixdp.privacy import NoiseSource
 from tests.conftest import make_problem
 from tests.private_names import Block, PublicDirections, RandomDirections, TwoPointQuery, public_gradients
