@@ -29,7 +29,7 @@ from ..privacy import (
     recorded_outcome,
     steps_for,
 )
-from ..privacy.accounting.budgets import Budget
+from ..privacy.accounting.budgets import Budget, warn_of_epsilon
 from ..privacy.accounting.events import Neighboring, Noise, accountant_name
 from ..privacy.ledger._charging import charge_together, take_back
 from ..privacy.ledger._ledger import LEDGER
@@ -98,17 +98,21 @@ class Transaction:
         cls,
         name: str,
         *,
-        epsilon: float,
+        epsilon: float | None,
         delta: float,
         neighboring: Neighboring,
         noise: Noise,
         random_state: object,
         ledger: object,
+        noise_multiplier: float | None = None,
     ) -> "Transaction":
         """The transaction of a release without a fit; its parameters are checked, and a seed is warned of."""
-        if epsilon is None:
+        if epsilon is None and noise_multiplier is None:
             raise ValueError("epsilon=None does not determine the noise; pass a positive number.")
-        budget = Budget(epsilon, delta, None, None, neighboring, noise)
+        n_steps = None if noise_multiplier is None else 1
+        budget = Budget(epsilon, delta, n_steps, noise_multiplier, neighboring, noise)
+        if epsilon is None:
+            warn_of_epsilon(epsilon_of_event(budget.whole, delta, neighboring))
         check_noise(noise, random_state)
         check("ledger", ledger, None, LEDGER)
         warn_of_seed(random_state)

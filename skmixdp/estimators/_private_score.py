@@ -12,12 +12,9 @@ from .._linear.losses import predicted_classes
 from .._rows.table import check_counts, check_exposure, check_targets
 from .._utils.models import predicts_rates
 from .._utils.process import own_state
-from .._utils.validation import POSITIVE, check
+from .._utils.validation import check
 from ..preprocessing._leaks import warn_of_leaks
-from ..privacy import epsilon_of_event
-from ..privacy.accounting.budgets import Budget, warn_of_epsilon
-from ..privacy.ledger._ledger import LEDGER
-from ..privacy.noise import seed_of, warn_of_seed
+from ..privacy.noise import seed_of
 
 Array = NDArray[Any]
 
@@ -93,7 +90,7 @@ class PrivateScoreMixin:
         with own_state():
             if not predicts_rates(self):
                 check("exposure", exposure, None, remedy="it is for counts")
-            transaction = transaction_of(self, noise_multiplier, epsilon, delta, groups is not None)
+            transaction = _transaction_of(self, noise_multiplier, epsilon, delta, groups is not None)
             outputs, y, units = predicted(self, self._scored_output, X, y, groups, self.noise)
             scores = np.asarray(self._scores(outputs, y, exposure), np.float64)[:, np.newaxis]
             total, _ = noisy_sum(scores, 1.0, transaction, (), units)
@@ -146,7 +143,7 @@ class PrivateConfusionMixin(PrivateScoreMixin):
         *Guarantee*: as that of :meth:`private_score`, for the whole matrix.
         """
         with own_state():
-            transaction = transaction_of(self, noise_multiplier, epsilon, delta, groups is not None)
+            transaction = _transaction_of(self, noise_multiplier, epsilon, delta, groups is not None)
             if self.multilabel_:
                 raise ValueError(
                     "private_confusion needs one class per row, and this classifier was fitted to several "
@@ -196,7 +193,7 @@ class PrivateDevianceMixin(PrivateScoreMixin):
         return np.asarray(1 - np.minimum(deviances, _LARGEST_DEVIANCE) / _LARGEST_DEVIANCE)
 
 
-def transaction_of(
+def _transaction_of(
     estimator: Any, noise_multiplier: Any, epsilon: Any, delta: Any, persons: bool
 ) -> Transaction:
     """The transaction of one release, from its epsilon and delta or from its noise multiplier."""
@@ -205,23 +202,19 @@ def transaction_of(
             f"noise_multiplier={noise_multiplier!r} and epsilon={epsilon!r} must be one number and one None; "
             "pass epsilon as the budget of the release, or noise_multiplier as its noise in rows or persons."
         )
-    check("ledger", estimator.ledger, None, LEDGER)
     if epsilon is None:
         check("delta", delta, None, remedy="it goes with epsilon")
-        remedy = "it is the standard deviation of a count's noise, in rows"
-        check("noise_multiplier", noise_multiplier, POSITIVE, remedy=remedy)
-    budget = Budget(
-        epsilon,
-        estimator.delta if delta is None else delta,
-        1 if epsilon is None else None,
-        noise_multiplier,
-        estimator.neighboring,
-        estimator.noise,
+    transaction = Transaction.of_release(
+        type(estimator).__name__,
+        epsilon=epsilon,
+        delta=estimator.delta if delta is None else delta,
+        noise_multiplier=noise_multiplier,
+        neighboring=estimator.neighboring,
+        noise=estimator.noise,
+        random_state=estimator.random_state,
+        ledger=estimator.ledger,
     )
-    if epsilon is None:
-        warn_of_epsilon(epsilon_of_event(budget.whole, budget.delta, budget.neighboring))
-    warn_of_seed(estimator.random_state)
-    seed = seed_of(estimator.random_state)
-    random_state = None if seed is None else _SEEDS_OF_COUNTS + seed
-    leaks = warn_of_leaks(None, public_rows=False, persons=persons)
-    return Transaction(budget, type(estimator).__name__, estimator.ledger, random_state, leaks)
+    if (seed := seed_of(estimator.random_state)) is not None:
+        transaction.random_state = _SEEDS_OF_COUNTS + seed
+    transaction.leaks = warn_of_leaks(None, public_rows=False, persons=persons)
+    return transaction

@@ -169,6 +169,23 @@ def said_of(call):
 
 
 @every
+def test_nothing_is_said_of_rows_that_repeat(release, monkeypatch):
+    def stop(*arguments):
+        raise MemoryError
+
+    monkeypatch.setattr(NoiseSource, "add_noise", stop)  # what follows is said of released numbers
+
+    def said_before_noise(places):
+        def call():
+            with pytest.raises((MemoryError, RuntimeError)):
+                release(X[places], None if release.y is None else release.y[places])
+
+        return [(each.category, str(each.message)) for each in said_of(call)[1]]
+
+    assert said_before_noise(np.arange(N) // 8 * 8) == said_before_noise(np.arange(N))
+
+
+@every
 def test_a_seed_repeats_its_numbers_is_warned_of_and_reported(release, people):
     first, caught = said_of(lambda: release(random_state=0))
     warned, *more = (each for each in caught if each.category is NotPrivateWarning)
