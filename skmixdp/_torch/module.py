@@ -24,7 +24,7 @@ from ..estimators._base import EstimatorProcedure, FitData, PrivateEstimator, fi
 from ..estimators._callbacks import FitTasks
 from ..estimators._classifier import Classifier
 from ..estimators._problem import encode_classes, refuse_sample_weight
-from ..preprocessing._leaks import check_public_rows, warn_of_leaks
+from ..preprocessing._leaks._enclosing import check_public_rows, warn_of_leaks
 from ..privacy.accounting.budgets import Budget
 from ..privacy.accounting.events import Noise
 from .module_steps import guarded

@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import FloatArray
+from .._linear.arrays import FloatArray
 from .protocols import PublicInfo, ReleaseFacts
 from .public import PublicData, PublicView, RandomSource
 

@@ -37,7 +37,7 @@ from .._utils.validation import (
     whole_from,
 )
 from ..algorithms import Algorithm
-from ..preprocessing._leaks import seeding_ensemble
+from ..preprocessing._leaks._enclosing import seeding_ensemble
 from ..privacy.accounting.budgets import Budget
 from ..privacy.ledger._ledger import LEDGER
 from ..privacy.noise import check_noise, warn_of_seed

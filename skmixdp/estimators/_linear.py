@@ -28,7 +28,7 @@ from .._utils.models import names_of_features
 from .._utils.validation import FLAG, NON_NEGATIVE, Allowed, Number, is_empty, shown, sources_of
 from ..algorithms import BY_NAME, Algorithm, Auto
 from ..algorithms.auto import AutoRegression
-from ..preprocessing._leaks import check_public_rows, warn_of_leaks
+from ..preprocessing._leaks._enclosing import check_public_rows, warn_of_leaks
 from ..privacy import LedgerDataset, PerInstanceRecord
 from ..privacy.accounting.budgets import Budget
 from ..privacy.accounting.events import Neighboring, Noise

@@ -13,7 +13,7 @@ from .._rows.table import check_counts, check_exposure, check_targets
 from .._utils.models import predicts_rates
 from .._utils.process import own_state
 from .._utils.validation import check
-from ..preprocessing._leaks import warn_of_leaks
+from ..preprocessing._leaks._enclosing import warn_of_leaks
 from ..privacy.noise import seed_of
 
 Array = NDArray[Any]

@@ -1,7 +1,7 @@
 """Preprocessing that does not leak: fitted on public rows, row by row, or within a budget."""
 
 from ._cells import TableColumn
-from ._leaks import Finding, PipelineReport, check_pipeline
+from ._leaks._check_pipeline import Finding, PipelineReport, check_pipeline
 from ._noisy_scaler import NoisyScaler
 from ._public_moments import PublicWhitener
 from ._public_only import PublicOnly

@@ -17,7 +17,7 @@ from .._utils.validation import FLAG, check_params, passed, rows_to_transform
 from ..privacy import LedgerDataset
 from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
 from ..privacy.units import Units, units_of
-from ._leaks import enclosing_pipeline, warn_of_leaks
+from ._leaks._enclosing import enclosing_pipeline, warn_of_leaks
 
 Array = NDArray[np.floating[Any]]
 

@@ -297,7 +297,6 @@ ALLOWED = {
     "preprocessing/_leaks/_enclosing.py::_findings": (1, "public"),
     "preprocessing/_leaks/_enclosing.py::_wrong_numbers_of_rows": (1, "public"),
     "preprocessing/_leaks/_enclosing.py::check_public_rows": (1, "public"),
-    "preprocessing/_leaks/_enclosing.py::_folds": (1, "public"),
     "preprocessing/_leaks/_rules.py::module": (6, "public"),
     "preprocessing/_leaks/_rules.py::is_step": (1, "public"),
     "preprocessing/_leaks/_rules.py::kinds": (1, "public"),

@@ -27,7 +27,7 @@ from ..._rows.table import (
 from ..._utils.models import classes_of, has_several_labels, last_step, predicts_rates
 from ..._utils.process import own_state, warn
 from ..._utils.validation import Number, check, shown, whole_from
-from ...preprocessing._leaks import warn_of_leaks
+from ...preprocessing._leaks._enclosing import warn_of_leaks
 from ...privacy import PrivacyReport
 from ...privacy.units import Units
 from .cells import NoisyCells

@@ -8,7 +8,8 @@ or a process, sees its own part of the work: the fold of a search or a cross-val
 """
 
 import sys
-from collections.abc import Sized
+from collections.abc import Iterator, Sized
+from contextlib import suppress
 from traceback import walk_stack
 from types import FrameType
 from typing import Any
@@ -18,8 +19,7 @@ from sklearn.model_selection import cross_validate
 from ..._utils.frames import n_rows_of
 from ..._utils.process import warn
 from ...exceptions import PrivacyLeakWarning
-from ._check_pipeline import check_pipeline
-from ._findings import Finding, PipelineReport
+from ._check_pipeline import Finding, PipelineReport, check_pipeline
 from ._rules import (
     BY_SIZE,
     BY_SIZE_FIX,
@@ -36,6 +36,7 @@ _OTHER_ROWS = "other rows than those that were passed, so that one of these may 
 _OTHER_ROWS_FIX = "leave out the step that makes or drops rows; class_weight allows for rare classes"
 #: Module of the functions that fit their argument ``estimator``, and score it or predict with it.
 _VALIDATION = cross_validate.__module__
+_SEARCH = "skmixdp.model_selection._search.private_search"
 #: Local variable that marks a frame of scikit-learn for which a warning was already given.
 _MARK = "__skmixdp_warned_of__"
 #: Names that scikit-learn's functions give to the rows of a training fold.
@@ -96,15 +97,18 @@ def check_public_rows(n_rows: int, X_pub: Any, name: str = "X_pub") -> None:
     """Refuse public rows that an enclosing wrapper misuses, and warn if it cut them to a fold."""
     if X_pub is None:
         return
-    try:
-        within = _within("sklearn.")
-        refusal = next(filter(None, map(_misuse, within)), None)
-        shape = getattr(X_pub, "shape", None)
-        n_public = len(X_pub) if shape is None else shape[0]
+    refusal, cut = None, False
+    with suppress(Exception):
+        calls = [(frame, module) for frame, module in _calls() if module.startswith("sklearn.")]
+        refusal = next(filter(None, (_misuse(*call) for call in calls)), None)
         # A tuple of sources is passed on whole. Anything else might have the length of a fold by chance.
-        cut = not isinstance(X_pub, tuple) and n_public == n_rows and any(_folds(f, n_rows) for f in within)
-    except Exception:
-        return
+        if not isinstance(X_pub, tuple) and n_rows_of(X_pub) == n_rows:
+            cut = any(
+                isinstance(frame.f_locals.get(fold), Sized) and len(frame.f_locals[fold]) == n_rows
+                for frame, module in calls
+                for fold in _FOLDS
+                if not module.startswith("sklearn.utils.")
+            )
     if refusal is not None:
         raise ValueError(refusal)
     if cut:
@@ -119,69 +123,65 @@ def check_public_rows(n_rows: int, X_pub: Any, name: str = "X_pub") -> None:
 
 def enclosing_pipeline() -> Any:
     """The outermost plain pipeline that is fitting; None without one."""
-    try:
-        fits = [frame for frame in _within("sklearn.") if frame.f_code.co_name in _METHODS]
-        owners = (frame.f_locals.get("self") for frame in reversed(fits))
-        plain = (each for each in owners if "Pipeline" in kinds(each) and not hasattr(each, "_sets_routing"))
-        return next(plain, None)
-    except Exception:
-        return None
+    outermost = None
+    with suppress(Exception):
+        for frame, module in _calls():
+            owner = frame.f_locals.get("self")
+            fits = module.startswith("sklearn.") and frame.f_code.co_name in _METHODS
+            if fits and "Pipeline" in kinds(owner) and not hasattr(owner, "_sets_routing"):
+                outermost = owner
+    return outermost
 
 
 def seeding_ensemble() -> str | None:
     """The class of the ensemble of scikit-learn that is fitting, which sets a seed in each member."""
-    try:
-        variables = (frame.f_locals for frame in _within("sklearn.ensemble."))
-        owners = (names.get("self", names.get("ensemble")) for names in variables)
-        return next((type(owner).__name__ for owner in owners if "BaseEnsemble" in kinds(owner)), None)
-    except Exception:
-        return None
+    with suppress(Exception):
+        for frame, module in _calls():
+            owner = frame.f_locals.get("self", frame.f_locals.get("ensemble"))
+            if module.startswith("sklearn.ensemble.") and "BaseEnsemble" in kinds(owner):
+                return type(owner).__name__
+    return None
 
 
-def _within(package: str) -> list[FrameType]:
-    """The frames of a package on the call stack, the innermost first."""
-    return [frame for frame, _ in walk_stack(sys._getframe(1)) if _module(frame).startswith(package)]
+def _calls(frame: FrameType | None = None) -> Iterator[tuple[FrameType, str]]:
+    """The frames of the call stack and their modules, the innermost first, from ``frame`` on."""
+    for outer, _ in walk_stack(frame or sys._getframe(1)):
+        yield outer, str(outer.f_globals.get("__name__", ""))
 
 
 def _find() -> tuple[FrameType | None, FrameType | None]:
-    """The outermost fit that may leak, and a private search in it."""
+    """The outermost fit of steps or call of scikit-learn that may leak, and a private search in it."""
     call, search, within = None, None, None
-    for frame, _ in walk_stack(sys._getframe(1)):
-        module = _module(frame)
-        if _fits(frame, module):
+    for frame, module in _calls():
+        package, name = module.partition(".")[0], frame.f_code.co_name
+        if package not in ("sklearn", "joblib", "skmixdp"):
+            fits = _pipeline_of(frame) is not None
+        elif package == "sklearn" and name in _METHODS:
+            fits = "BaseEstimator" in kinds(frame.f_locals.get("self"))
+        else:
+            fits = module == _VALIDATION and "estimator" in frame.f_locals
+        if fits:
             call, search = frame, within
-        elif module == "skmixdp.model_selection._search.private_search" and frame.f_code.co_name == "fit":
+        elif module == _SEARCH and name == "fit":
             within = frame
     return call, search
-
-
-def _fits(frame: FrameType, module: str) -> bool:
-    """Whether a frame fits an object with steps, or one of scikit-learn fits an estimator or scores fits."""
-    if not module.startswith("sklearn."):
-        is_machinery = module.partition(".")[0] in ("sklearn", "joblib", "skmixdp")
-        return not is_machinery and _pipeline_of(frame) is not None
-    if frame.f_code.co_name in _METHODS:
-        return "BaseEstimator" in kinds(frame.f_locals.get("self"))
-    return module == _VALIDATION and "estimator" in frame.f_locals
 
 
 def _pipeline_of(frame: FrameType) -> Any:
     """The pipeline whose method a frame of the call stack is, found by its steps; or None."""
     names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
     owner = frame.f_locals.get(names[0]) if names else None
-    try:
+    with suppress(Exception):  # any object may be there, such as one whose attributes fail
         return owner if frame.f_code.co_name in dir(type(owner)) and is_pipeline(owner) else None
-    except Exception:  # any object may be there, such as one whose attributes fail
-        return None
 
 
 def _wrong_numbers_of_rows(n_rows: int) -> list[Finding]:
     """The finding of a pipeline that was passed another number of rows than its last step is."""
     # The innermost first: each is the last step of the next one.
     last = None
-    for frame, _ in walk_stack(sys._getframe(1)):
+    for frame, module in _calls():
         names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
-        if last is None and _module(frame).startswith("skmixdp.") and frame.f_code.co_name == "fit":
+        if last is None and module.startswith("skmixdp.") and frame.f_code.co_name == "fit":
             last = frame.f_locals.get("self")
         owner = None if last is None else _pipeline_of(frame)
         if owner is None or all(step is not last for _, step in steps_of(owner)[-1:]):
@@ -208,16 +208,16 @@ def _findings(call: FrameType, public_rows: bool, persons: bool) -> tuple[str, P
         return "steps of the pipeline" if is_pipeline(owner) else f"parts of {step}", report
     public = is_public_score(arguments.get("scoring", arguments.get("scorer")))
     # In a worker, predictions may be those of a StackingClassifier, which does not release them.
-    if public or ("predict" in name and any("joblib" in _module(frame) for frame, _ in walk_stack(call))):
+    if public or ("predict" in name and any("joblib" in module for _, module in _calls(call))):
         return "parts of a cross-validation", report
     name = "cross-validation" if name.startswith("_") else name
     finding = Finding("leak", "", name, "scores or predictions for private rows, without noise", _SCORES_FIX)
     return f"parts of {name}", PipelineReport((finding, *report))
 
 
-def _misuse(frame: FrameType) -> str | None:
+def _misuse(frame: FrameType, module: str) -> str | None:
     """The message, if a frame of scikit-learn is a fit that treats public and private rows differently."""
-    module, function = _module(frame), frame.f_code.co_name
+    function = frame.f_code.co_name
     if (module, function) in _ONE_OF_SEVERAL:
         return _ONE_OF_SEVERAL[module, function]
     if function != "fit":
@@ -239,14 +239,3 @@ def _misuse(frame: FrameType) -> str | None:
             "put each member into skmixdp.model_selection.WithPublicRows, and leave X_pub out of fit."
         )
     return None
-
-
-def _folds(frame: FrameType, n_rows: int) -> bool:
-    """Whether a frame of scikit-learn cuts rows to a training fold of ``n_rows`` rows."""
-    folds: list[Any] = [frame.f_locals.get(name) for name in _FOLDS]
-    fold = any(isinstance(value, Sized) and len(value) == n_rows for value in folds)
-    return fold and not _module(frame).startswith("sklearn.utils.")
-
-
-def _module(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__", ""))
