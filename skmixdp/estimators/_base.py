@@ -103,16 +103,28 @@ def fit_one(estimator: BaseEstimator, data: FitData, unsupported: Collection[str
         accepted = [name for name in offered if has_fit_parameter(estimator, name)]
         otherwise = f"leave it out, or pass it as one of {', '.join(accepted)}"
         refuse_arguments(estimator, unsupported, accepted, otherwise)
-    if vars(estimator).get("_skl_callbacks") and "_callback_fit_ctx" not in vars(estimator):
-        run_with_callbacks([estimator], partial(fit_one, estimator, data, ()))
+    _fit_together([estimator], [data])
+
+
+def _fit_together(estimators: Sequence[Any], rows: Sequence[FitData]) -> None:
+    """Fit estimators, each to its rows, in shared passes. If a fit fails, all of them are unchanged."""
+    watched = [estimator for estimator in estimators if vars(estimator).get("_skl_callbacks")]
+    if watched and "_callback_fit_ctx" not in vars(watched[0]):
+        run_with_callbacks(watched, partial(_fit_together, estimators, rows))
         return
-    fitted = copy.copy(estimator)
+    fitted = [copy.copy(estimator) for estimator in estimators]
     with own_state(), late_warnings() as late:
-        budget = fitted._check_parameters()
-        if estimator.random_state is not None:
-            warn_of_seed(estimator.random_state, set_by=seeding_ensemble())
-        (attributes,) = transact([fitted._fit_procedure(budget, data)], current_checkpoint.get())
-    replace_attributes(estimator, fitted, attributes)
+        budgets = [copied._check_parameters() for copied in fitted]
+        seeds = [estimator.random_state for estimator in estimators]
+        if seeds != [None] * len(seeds):
+            warn_of_seed(*seeds, set_by=seeding_ensemble())
+        procedures = [
+            copied._fit_procedure(budget, data)
+            for copied, budget, data in zip(fitted, budgets, rows, strict=True)
+        ]
+        results = transact(procedures, current_checkpoint.get())
+    for estimator, copied, attributes in zip(estimators, fitted, results, strict=True):
+        replace_attributes(estimator, copied, attributes)
     for message in late:
         warn(message)
 
@@ -204,12 +216,6 @@ def fit_many(
                 f"fit_many accepts only estimators of this library, and {shown(estimator)} is not one of "
                 "them; fit it separately."
             )
-    watched = [estimator for estimator in estimators if vars(estimator).get("_skl_callbacks")]
-    if watched and "_callback_fit_ctx" not in vars(watched[0]):
-        again = partial(
-            fit_many, rows=rows, sample_weight=sample_weight, groups=groups, X_unlabeled=X_unlabeled
-        )
-        return run_with_callbacks(watched, partial(again, estimators, X, y, X_pub, y_pub))  # type: ignore[no-any-return]
     rows = [None] * len(estimators) if rows is None else list(rows)
     if len(rows) != len(estimators):
         raise ValueError(
@@ -218,21 +224,9 @@ def fit_many(
         )
     if len({id(estimator) for estimator in estimators}) < len(estimators):
         raise ValueError("fit_many got the same estimator twice; pass a clone of it.")
-    fitted = [copy.copy(estimator) for estimator in estimators]
     selections = [None if chosen is None else (f"rows[{i}]", chosen) for i, chosen in enumerate(rows)]
-    with own_state(), late_warnings() as late:
-        budgets = [copied._check_parameters() for copied in fitted]
-        warn_of_seed(*(estimator.random_state for estimator in estimators))
-        data = FitData(X, y, X_pub, y_pub, sample_weight, groups, None, X_unlabeled)
-        procedures = [
-            copied._fit_procedure(budget, replace(data, rows=selection))
-            for copied, budget, selection in zip(fitted, budgets, selections, strict=True)
-        ]
-        results = transact(procedures, current_checkpoint.get())
-    for estimator, copied, attributes in zip(estimators, fitted, results, strict=True):
-        replace_attributes(estimator, copied, attributes)
-    for message in late:
-        warn(message)
+    data = FitData(X, y, X_pub, y_pub, sample_weight, groups, None, X_unlabeled)
+    _fit_together(estimators, [replace(data, rows=selection) for selection in selections])
     return estimators
 
 

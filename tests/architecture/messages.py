@@ -106,10 +106,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "additive/_counts.py": (1, {}),
     "additive/_effects.py": (1, {}),
     "additive/_estimators.py": (2, {}),
-    "estimators/_base.py": (
-        4,
-        {"fit_one": (2, "released"), "fit_many": (5, "released"), "selected_rows": (5, "shapes")},
-    ),
+    "estimators/_base.py": (9, {"_fit_together": (1, "released"), "selected_rows": (5, "shapes")}),
     "estimators/_callbacks.py": (2, {}),
     "estimators/_linear.py": (8, {"LinearHead._released": (1, "released")}),
     "estimators/_logistic.py": (

@@ -14,6 +14,7 @@ PRIVATE = {"X", "y", "groups", "sample_weight", "paths"}
 
 #: What other functions do, by name: each of them works in the library's own state.
 THROUGH = {
+    "_fit_together": "fits of several heads",
     "fit_one": "fits of heads and modules",
     "_noisy_sums": "noisy scores",
     "_outputs": "predictions, which are of NumPy alone up to here",
