@@ -31,11 +31,9 @@ from ...preprocessing._leaks._enclosing import warn_of_leaks
 from ...privacy import PrivacyReport
 from ...privacy.units import Units
 from .cells import NoisyCells
-from .deviances import CountEvaluation
+from .errors import FINENESS, CountEvaluation, ResidualEvaluation
 from .groups import Parts
-from .one_vs_rest import OneVsRestEvaluation
-from .residuals import FINENESS, ResidualEvaluation
-from .scores import LARGEST_LOGIT, ScoreEvaluation
+from .scores import LARGEST_LOGIT, OneVsRestEvaluation, ScoreEvaluation
 
 Array = NDArray[Any]
 

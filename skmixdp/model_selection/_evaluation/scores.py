@@ -1,7 +1,7 @@
-"""Metrics of scores, from noisy numbers of rows by score and label."""
+"""Metrics of scores of one question, or of several classes, from noisy numbers of rows by score and label."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -116,10 +116,10 @@ class ScoreEvaluation(Evaluation):
         if not middle:
             return self._of(*2 * [self._from(int(np.argmin(np.abs(self.logits - logit_))))])
         parts = []
-        for tail, fine in zip(self._tails, self._fine[1:], strict=True):
+        for tail, fine in zip(self._tails, self._between_edges[1:], strict=True):
             part = self._from(place)
             upper, lower = tail[place : place + 2]
-            above = np.interp(logit_, self._fine[0], fine) - lower
+            above = np.interp(logit_, self._between_edges[0], fine) - lower
             # Where no rows are found, they are taken to be equally spread.
             width = self.logits[place + 1] - self.logits[place]
             even = (self.logits[place + 1] - logit_) / width
@@ -273,7 +273,7 @@ class ScoreEvaluation(Evaluation):
         return negative, positive
 
     @cached_property
-    def _fine(self) -> tuple[Floats, Floats, Floats]:
+    def _between_edges(self) -> tuple[Floats, Floats, Floats]:
         """Log-odds at and between the edges, and the numbers of negative and positive rows above each."""
         # Curves that fall through the numbers at the edges; end cells have edges alone.
         edges = np.arange(len(self.logits), dtype=np.float64)
@@ -322,7 +322,7 @@ class ScoreEvaluation(Evaluation):
         one are a little optimistic, and their intervals do not know of the choice.
         """
         _check_goal(goal, value)
-        logits, alarms, hits = self._fine
+        logits, alarms, hits = self._between_edges
         message = ""
         if goal == "cost":
             return float(expit(self._cheapest(*value)))
@@ -354,7 +354,7 @@ class ScoreEvaluation(Evaluation):
         """Log-odds from which "yes" costs least, or those that follow from the costs if noise hides it."""
         # Where scores are calibrated, "yes" is cheaper from these log-odds on.
         start = math.log(false_positive / false_negative)
-        logits, alarms, hits = self._fine
+        logits, alarms, hits = self._between_edges
         best = float(logits[np.argmin(false_positive * alarms - false_negative * hits)])
         between = self._above(best) - self._above(start)
         costs = between * self._of(false_positive, -false_negative)
@@ -375,6 +375,73 @@ class ScoreEvaluation(Evaluation):
             "log-loss": self.log_loss(),
             "calibration error": self.calibration_error(),
         }
+
+
+@dataclass(frozen=True, repr=False)
+class OneVsRestEvaluation(Evaluation):
+    """Metrics of each class against the rest, or of each of several labels, from one release.
+
+    :func:`private_evaluation` makes it. A row adds 1 to one cell of each of the k histograms, so the noise is
+    ``sqrt(k)`` times that of a single one.
+
+    Attributes
+    ----------
+    classes : list of k labels
+        The classes, or the numbers of the labels.
+    by_class : dict of ScoreEvaluation
+        The metrics of each class, by its label.
+    privacy : PrivacyReport
+        The guarantee of the release.
+    exclusive : bool
+        Whether a row is of exactly one class. If not, it has any number of labels.
+
+    Notes
+    -----
+    The interval of a mean over classes is the mean of their intervals, which allows for any correlation.
+    """
+
+    logits: Floats
+    classes: list[Any]
+    exclusive: bool = True
+
+    @property
+    def by_class(self) -> dict[Any, ScoreEvaluation]:
+        """The metrics of each class, by its label."""
+        return {
+            label: ScoreEvaluation(
+                replace(self.cells, counts=self.cells.counts[j : j + 1]), self.privacy, self.logits
+            )
+            for j, label in enumerate(self.classes)
+        }
+
+    def log_loss(self) -> Estimate:
+        """Mean log-loss, with log-odds cut to between -8 and 8.
+
+        For classes, that of the probability of a row's own class. For labels, the mean over them.
+        """
+        parts = self.by_class
+        if not self.exclusive:
+            return _mean([part.log_loss() for part in parts.values()])
+        middles = (self.logits[1:] + self.logits[:-1]) / 2
+        own = np.concatenate([np.zeros(len(middles)), np.ones(len(middles))])
+        loss = np.concatenate([np.zeros(len(middles)), np.logaddexp(0, -middles)])
+        whole = np.ones((len(parts), 1))
+        return self.cells.mean(whole * loss, 0.0, float(loss.max()), rows=whole * own)
+
+    def summary(self) -> dict[str, Estimate]:
+        """The main metrics, by name: value, and low and high end of the interval."""
+        parts = list(self.by_class.values())
+        return {
+            "ROC AUC, mean": _mean([part.roc_auc() for part in parts]),
+            "log-loss": self.log_loss(),
+            "calibration error, mean": _mean([part.calibration_error() for part in parts]),
+            "f1 at 0.5, mean": _mean([part.at(0.5)["f1"] for part in parts]),
+        }
+
+
+def _mean(parts: list[Estimate]) -> Estimate:
+    """The mean of estimates, with the mean of their intervals."""
+    return Estimate(*(float(end) for end in np.mean(parts, axis=0)))
 
 
 def _check_goal(goal: object, value: object) -> None:
