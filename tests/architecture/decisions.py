@@ -311,7 +311,7 @@ ALLOWED = {
     "model_selection/_search/plan.py::_is_part": (1, "public"),
     "model_selection/_search/private_search.py::module": (1, "public"),
     "model_selection/_public.py::hold_out": (4, "public"),
-    "model_selection/_search/results.py::best_of": (1, "released"),
+    "model_selection/_search/private_search.py::PrivateSearchCV.fit": (1, "released"),
     "model_selection/_search/trials.py::module": (1, "public"),
     "model_selection/_search/trials.py::head_of": (1, "public"),
     "model_selection/_search/trials.py::fitted_side_by_side": (1, "public"),

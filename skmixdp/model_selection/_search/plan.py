@@ -8,7 +8,7 @@ from typing import Any
 from joblib import Memory
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
-from ..._utils.validation import POSITIVE, PROBABILITY, SEED, Kind, check_params, number
+from ..._utils.validation import POSITIVE, PROBABILITY, SEED, Kind, number
 from ...privacy import NoiseSource
 from ...privacy.accounting.selection import SearchTerms, TrialLaw
 from ...privacy.ledger._ledger import LEDGER
@@ -129,7 +129,7 @@ def make_plan(
 
 
 #: Allowed values of the parameters of a search.
-_ALLOWED = {
+ALLOWED = {
     "epsilon": (POSITIVE,),
     "delta": (PROBABILITY,),
     "holdout": (PROBABILITY,),
@@ -141,11 +141,6 @@ _ALLOWED = {
     "ledger": (None, LEDGER),
     "random_state": (SEED,),
 }
-
-
-def check_parameters(search: Any) -> None:
-    """Check the parameters of a search that can be checked without data."""
-    check_params(search, _ALLOWED)
 
 
 def check_head(head: Any, prefix: str, names: set[str], scoring: object) -> None:

@@ -7,6 +7,8 @@ from functools import partial
 from typing import Any, ClassVar
 
 import joblib
+import numpy as np
+from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.metrics import check_scoring
 from sklearn.utils import get_tags
@@ -15,19 +17,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._engine.transaction import Transaction, charged
 from ..._utils.process import own_state, progress_bar, public_code
-from ..._utils.validation import copy_fitted, is_empty, refuse_arguments
+from ..._utils.validation import check_params, copy_fitted, is_empty, refuse_arguments
 from ...preprocessing import check_pipeline
-from ...privacy import LedgerDataset
+from ...privacy import LedgerDataset, SearchReport
 from ...privacy.accounting.budgets import Budget
-from ...privacy.accounting.selection import SearchTerms
+from ...privacy.accounting.selection import SearchTerms, TrialLaw
 from ...privacy.noise import warn_of_seed
 from ...privacy.notebook import GuaranteeBoxMixin
 from ...privacy.units import unit_of
 from .._with_public import DelegatingMixin, check_routing, delegated
-from .plan import Candidates, SearchPlan, check_head, check_parameters, make_plan
-from .results import best_of, report_of, results_of
+from .plan import ALLOWED, Candidates, SearchPlan, check_head, make_plan
 from .resume import Progress, progress_of, resumed
-from .rows import metric_of, rows_of
+from .rows import SearchData, metric_of, rows_of
 from .trials import (
     begin,
     fitted_side_by_side,
@@ -43,6 +44,8 @@ from .warnings import Key, quiet, recorded, show
 
 #: What is shown in place of a bar.
 _NO_BAR = "PrivateSearchCV is running; it shows no bar, since the number of its trials stays secret."
+
+_SECRET = "time, logs and memory= tell how many trials there were, which must stay secret"
 
 #: Parameters that the cache key leaves out.
 _NOT_IN_KEY = frozenset({"ledger", "memory", "n_jobs", "verbose"})
@@ -214,7 +217,7 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
         with own_state():
             arguments = ("X", "y", "X_pub", "y_pub", "groups", "X_unlabeled")
             refuse_arguments(self, unsupported, arguments, "pass public rows alone")
-            check_parameters(self)
+            check_params(self, ALLOWED)
             candidates = Candidates(self.param_grid)
             prefix, head = head_of(self.estimator)
             for name, value in (("X_pub", X_pub), ("groups", groups), ("X_unlabeled", X_unlabeled)):
@@ -267,7 +270,8 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
                         "every trial failed, so there is no result, and the budget is spent all the same; "
                         "why stays secret, so fit the candidates to rows that are public to find out."
                     )
-                winner = succeeded[best_of(scores)]
+                # The first of the highest scores; NaN counts as lowest.
+                winner = succeeded[int(np.argmax(np.where(np.isnan(scores), -np.inf, scores)))]
                 _, best, winner_warnings = outcomes[winner]
                 caught = winner_warnings if plan.strategy == "random" else caught
                 progress.finish()
@@ -353,3 +357,52 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
         params = self.get_params(deep=False)
         settings = {name: value for name, value in params.items() if name not in _NOT_IN_KEY}
         return str(joblib.hash((settings, repr(self.ledger), rows)))
+
+
+def results_of(candidates: list[dict[str, Any]], scores: list[float]) -> dict[str, Any]:
+    """``cv_results_`` of candidates with one score each; no times, since they may depend on private rows."""
+    results: dict[str, Any] = {}
+    for name in sorted({name for candidate in candidates for name in candidate}):
+        values = np.ma.MaskedArray(np.empty(len(candidates), dtype=object), mask=True)
+        for i, candidate in enumerate(candidates):
+            if name in candidate:
+                values[i] = candidate[name]
+        results[f"param_{name}"] = values
+    tested = np.array(scores, dtype=np.float64)
+    return {
+        **results,
+        "params": candidates,
+        "split0_test_score": tested,
+        "mean_test_score": tested,
+        "std_test_score": np.zeros(len(tested)),
+        "rank_test_score": rankdata(-np.nan_to_num(tested, nan=-np.inf), method="min").astype(np.int32),
+    }
+
+
+def report_of(transaction: Transaction, plan: SearchPlan, head: Any, rows: SearchData) -> SearchReport:
+    """The report of the search, of which the report of the winner (``head``) is marked as a part."""
+    inner, trials = head.privacy_, plan.trials
+    multiplier, n_fitted = rows.score_multiplier, 0 if rows.public is None else len(rows.public[1])
+    n_held_out = 0 if rows.scorer is None else len(rows.scorer.y)
+    report = transaction.search_report(
+        epsilon=plan.costs[plan.strategy],
+        strategy=plan.strategy,
+        n_trials=trials.mean if isinstance(trials, TrialLaw) else float(trials),
+        fit_epsilon=plan.fit_epsilon,
+        noise_multiplier=plan.terms.trial_multiplier(plan.fit_epsilon),
+        scoring="private" if rows.scorer is None else "public",
+        score_noise=None if multiplier is None else multiplier / inner.n_private,
+        costs=plan.costs,
+        affordable=plan.affordable,
+        n_private=inner.n_private,
+        unit=plan.unit,
+        n_public=n_fitted + n_held_out,
+        n_held_out=n_held_out,
+        treated_as_public=(*inner.treated_as_public, "the candidates, and that they could be fitted"),
+        noise=inner.noise if transaction.is_private else "seeded",
+        warnings=(*inner.warnings, _SECRET) if isinstance(trials, TrialLaw) else inner.warnings,
+        leaks=tuple(dict.fromkeys((*transaction.leaks, *inner.leaks))),
+    )
+    part = f"one fit of a search; what was released is ({report.epsilon:.6g}, {report.delta:g})-private"
+    head.privacy_ = replace(inner, warnings=(*inner.warnings, part), leaks=report.leaks)
+    return report

@@ -48,16 +48,6 @@ class SearchData:
         persons = {} if self.groups is None else {"groups": self.groups}
         return float(head.private_score(X, self.y, noise_multiplier=self.score_multiplier, **persons))
 
-    @property
-    def n_held_out(self) -> int:
-        """Number of public rows that are scored."""
-        return 0 if self.scorer is None else len(self.scorer.y)
-
-    @property
-    def n_public(self) -> int:
-        """Number of public rows, including those that are scored."""
-        return self.n_held_out + (0 if self.public is None else len(self.public[1]))
-
 
 def metric_of(scoring: object) -> Any:
     """The metric that ``scoring`` names; None is the estimator's own."""

@@ -175,12 +175,11 @@ Trial = tuple[Any, SearchData]
 def fitted_side_by_side(trials: list[Trial]) -> list[Trial]:
     """The trials, fitted in shared passes over the rows if all are heads without a Pipeline."""
     estimators = [estimator for estimator, _ in trials]
-    if not all(hasattr(estimator, "_fit_many") for estimator in estimators):
-        return trials
-    if trials:
+    if trials and all(hasattr(estimator, "_fit_many") for estimator in estimators):
         rows = trials[0][1]
         estimators[0]._fit_many(estimators, rows.X, rows.y, **rows.passed)
-    return [(estimator, replace(rows, fitted=True)) for estimator, rows in trials]
+        trials = [(estimator, replace(rows, fitted=True)) for estimator, rows in trials]
+    return trials
 
 
 def begin(
