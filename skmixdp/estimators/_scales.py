@@ -158,7 +158,9 @@ def _kinds_from_step(step: object, width: int) -> Kinds | None:
     if isinstance(step, TableEncoder):
         columns = step.columns_.values()
         flags = [flag for column in columns for flag in _are_numbers(column)]
-        return Kinds(np.array(flags), sum(column.square for column in columns if not _lacks_unit(column)))
+        return Kinds(
+            np.array(flags), sum(column.sum_of_squares for column in columns if not _lacks_unit(column))
+        )
     if isinstance(step, OneHotEncoder):
         return Kinds(np.zeros(width, dtype=bool), float(step.n_features_in_))
     if isinstance(step, ColumnTransformer):

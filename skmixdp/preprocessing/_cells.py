@@ -136,13 +136,14 @@ class TableColumn:
 
     def _facts(self) -> list[str]:
         """What was declared or learned, without what is as always, and with at most 3 categories."""
-        each = [*zip(fields(self), astuple(self), strict=True)][1:]
-        shown = {field.name: value for field, value in each if value != field.default}
-        shown.pop("shares", None)  # one for each category
-        if len(self.categories) > _FEW:
-            first = ", ".join(map(repr, self.categories[:_FEW]))
-            return [f"{len(self.categories)} categories ({first}, ...)", *_as_texts(shown, "categories")]
-        return _as_texts(shown)
+        shown = []
+        for field, value in [*zip(fields(self), astuple(self), strict=True)][1:]:
+            text = f"{field.name}={value:.4g}" if type(value) is float else f"{field.name}={value!r}"
+            if field.name == "categories" and len(value) > _FEW:
+                text = f"{len(value)} categories ({', '.join(map(repr, value[:_FEW]))}, ...)"
+            if value != field.default and field.name != "shares":  # of which each category has one
+                shown.append(text)
+        return shown
 
     def names(self, name: str) -> list[str]:
         """Names of the encoded columns of the column with this name."""
@@ -161,7 +162,7 @@ class TableColumn:
         return [first and place == 0 for place in range(len(self.names("")))]
 
     @property
-    def square(self) -> float:
+    def sum_of_squares(self) -> float:
         """About the sum of the squares of the encoded columns that are no numbers."""
         words = self.kind in ("boolean", "category", "text")
         return float(self.length if self.kind == "list" else words + len(self.periods))
@@ -189,7 +190,9 @@ class TableColumn:
             block, missing = self._one_hot(cells)
         elif self.kind == "text":
             texts, missing = self.read(cells)
-            block = self._hashed(texts)
+            hashing = HashingVectorizer(n_features=self.n_hashed, token_pattern=r"(?u)\b\w+\b")
+            words = [text or "" for text in texts]
+            block = hashing.transform(words).toarray() if words else np.zeros((0, self.n_hashed))
         else:
             values, missing = self.read(cells)
             scaled = (np.clip(values, -FARTHEST, FARTHEST) - self.center) / self.scale
@@ -257,12 +260,6 @@ class TableColumn:
         block[unknown] = self.of_unknown
         return block, missing
 
-    def _hashed(self, texts: list[str | None]) -> Array:
-        if not texts:
-            return np.zeros((0, self.n_hashed))
-        hashing = HashingVectorizer(n_features=self.n_hashed, token_pattern=r"(?u)\b\w+\b")
-        return np.asarray(hashing.transform(text or "" for text in texts).toarray(), dtype=np.float64)
-
 
 class TableColumns(dict[str, TableColumn]):
     """The columns of a table by name, which a notebook shows as a table."""
@@ -287,15 +284,6 @@ class TableColumns(dict[str, TableColumn]):
             for name, column in self.items()
         ]
         return as_html("", [Section(rows=rows, columns=("column", "kind", "encoded as", "what is known"))])
-
-
-def _as_texts(facts: dict[str, Any], *without: str) -> list[str]:
-    """Facts as text; numbers with 4 digits."""
-    return [
-        f"{name}={value:.4g}" if type(value) is float else f"{name}={value!r}"
-        for name, value in facts.items()
-        if name not in without
-    ]
 
 
 # -- columns ---------------------------------------------------------------------------------
