@@ -86,12 +86,7 @@ NAMES = {
         "panel_rows_for sum_error"
     ),
     "skmixdp._papers": "mirror",
-    "skmixdp._papers.dope_query": (
-        "DopeQuery clipped_deviations deviation_bounds deviation_norms difference_part largest_deviations"
-    ),
     "skmixdp._papers.dpzero": "zeroth_order_descent",
-    "skmixdp._papers.embedding": "GradientEmbedding embedding_of",
-    "skmixdp._papers.gep_query": "GepQuery clipped_parts",
     "skmixdp._papers.mirror": "PenalizedLoss",
     "skmixdp._papers.modelmix": "accountant",
     "skmixdp._papers.modelmix.accountant": (
@@ -99,6 +94,8 @@ NAMES = {
     ),
     "skmixdp._papers.modelmix.clipping": "L2LinfClip L2LinfClipAt",
     "skmixdp._papers.modelmix.wrapping": "MixingDescent mixed_query mixed_steps mixed_update",
+    "skmixdp._papers.split_query": "SplitQuery clipped_parts",
+    "skmixdp._papers.splits": "Centre GradientEmbedding centre_of deviation_norms embedding_of",
     "skmixdp._papers.zeroth_order": (
         "CandidateQuery Descent PublicDirections RandomDirections TwoPointQuery public_gradients"
     ),

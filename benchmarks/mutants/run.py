@@ -69,8 +69,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "skmixdp/_papers/modelmix/*.py": (f"{_UNIT}/privacy", f"{_UNIT}/algorithms/test_modelmix.py"),
     "skmixdp/_engine/release.py": _RELEASE,
     "skmixdp/components/clipping.py": _GRADIENTS,
-    "skmixdp/_papers/dope_query.py": _GRADIENTS,
-    "skmixdp/_papers/gep_query.py": _GRADIENTS,
+    "skmixdp/_papers/split_query.py": _GRADIENTS,
+    "skmixdp/_papers/splits.py": _GRADIENTS,
     "skmixdp/_linear/sums.py": (
         f"{_UNIT}/linear/test_sums.py",
         f"{_UNIT}/algorithms/test_embedding.py",

@@ -14,12 +14,11 @@ from .noisy_gd import NoisyGD
 
 if TYPE_CHECKING:
     from .._papers.coupling import Coupling
-    from .._papers.dope import DOPE
     from .._papers.dpzero import DPZero
-    from .._papers.gep import GEP
     from .._papers.modelmix.algorithm import ModelMix
     from .._papers.pazo import PAZO
     from .._papers.pda_dpmd import PDADPMD
+    from .._papers.splitting import DOPE, GEP
 else:
     __getattr__, __dir__ = late_names(__name__)
 

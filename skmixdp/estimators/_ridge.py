@@ -21,7 +21,7 @@ from ..algorithms import BY_NAME, Algorithm
 from ..algorithms.auto import AutoRegression
 from ..privacy.accounting.budgets import Budget
 from ._base import EstimatorProcedure, FitData, fit_one
-from ._linear.UNKNOWN import LinearHead, TrainedHead
+from ._linear import LinearHead, TrainedHead
 from ._outputs import lazy_result
 from ._private_score import PrivateErrorMixin
 from ._problem import check_target_map, collect_public

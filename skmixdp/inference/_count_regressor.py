@@ -16,7 +16,6 @@ from .._fit.stage import Fit, Head, Order, Price, Stage
 from .._fit.stages.columns import MOST_SPENT, columns_share, noisy_columns
 from .._fit.stages.labels import MeanWeight, ScaleOfWeights
 from .._fit.stages.mapping import unmapped
-from .._fit.stages.scales import MeanWeight, ScaleOfWeights
 from .._linear.losses import SquaredLoss
 from .._rows.row_map import UNCHANGED, RowMap, TargetMap
 from .._rows.scaling import Columns

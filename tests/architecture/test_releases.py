@@ -26,8 +26,7 @@ OF_STEPS = (
 #: By the function that states its sensitivity: what is released, and the test that tries to break it.
 RELEASES = {
     "GradientQuery.step": ("clipped gradients", OF_STEPS),
-    "difference_part": ("clipped deviations (DOPE)", OF_STEPS),
-    "GepQuery._parts": ("coordinates and residuals (GEP)", OF_STEPS),
+    "SplitQuery._releases": ("clipped deviations (DOPE), or coordinates and residuals (GEP)", OF_STEPS),
     "TwoPointQuery.step": ("differences of losses", "tests/property/test_module_sensitivity.py"),
     "CandidateQuery._losses": ("losses of candidates", "tests/property/test_module_sensitivity.py"),
     "noisy_columns.histograms": (

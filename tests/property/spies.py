@@ -12,9 +12,10 @@ from tests.catalog import CLIPPERS
 from tests.private_names import (
     UNDERFLOW_PAD,
     ArrayTable,
+    Centre,
     OuterStatistics,
     SoftmaxLoss,
-    clipped_deviations,
+    clipped_parts,
     dot_error,
     special_table,
     streamed,
@@ -152,7 +153,7 @@ def assert_clipped(rows, exact_rows, name, W, dtype, *, centred):
 
     def contribute(Z, block):
         if centred:
-            return clipped_deviations(Z, block, loss, clip, centre)
+            return clipped_parts(Z, block, loss, Centre(centre), clip)
         return clipped_residuals(Z, block, loss, clip)
 
     _, _, C, weights = asked(rows, np.concatenate([W, centre]) if centred else W, contribute)

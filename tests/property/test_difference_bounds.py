@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 from skmixdp.components import L2Clip
 from tests.private_names import (
     Block,
+    Centre,
     GradientEmbedding,
     L2LinfClip,
     LogisticLoss,
     MultilabelLoss,
     SoftmaxLoss,
-    clipped_deviations,
     clipped_parts,
-    deviation_bounds,
     row_norms,
 )
 from tests.rounding import assert_relative
@@ -67,10 +66,10 @@ def some_rows(rng, d, scale, dtype, same_sign, n=6):
 def deviations(held, Z, block, loss, clip, centre):
     """Contributions of a block that is held in arrays, or in tensors."""
     if held == "arrays":
-        return clipped_deviations(Z, block, loss, clip, centre)
+        return clipped_parts(Z, block, loss, Centre(centre), clip)
     torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
     there = Block(*map(torch.from_numpy, (block.X, block.y, block.norms)))
-    C, S = clipped_deviations(torch.from_numpy(Z), there, loss, clip, centre)
+    C, S = clipped_parts(torch.from_numpy(Z), there, loss, Centre(centre), clip)
     return C.numpy(), S.numpy()
 
 
@@ -127,7 +126,7 @@ def test_neither_part_of_a_gradient_exceeds_its_clip(
     X = X.astype(dtype)
     inside, outside = L2Clip(threshold), L2Clip(0.7 * threshold)
     Z, block = block_products(X, labels, np.concatenate([W, embedding.X]))
-    C, S = clipped_parts(Z, block, loss, embedding, inside, outside, shortest)
+    C, S = clipped_parts(Z, block, loss, embedding, outside, inside, shortest)
     q = embedding.n_components
     S = np.asarray(S)
     assert C.dtype == dtype
@@ -156,7 +155,7 @@ def test_roundings_that_all_go_the_same_way_are_covered(dtype, d):
     centre[0, -1] = true
     # A sum in order, which is one of those that a library may take.
     products = np.cumsum(X[0] * centre[0].astype(dtype), dtype=dtype)[-1:][None, :]
-    (bound,) = deviation_bounds(R, products, row_norms(X), centre)
+    (bound,) = Centre(centre).residual_bounds(R, products, None, row_norms(X))
     assert bound >= true
     rounding_scale = 0.5 * np.linalg.norm(x) + np.linalg.norm(centre)
     plain = (0.5 * np.linalg.norm(x)) ** 2 - 2 * float(R[0, 0]) * float(products[0, 0]) + np.sum(centre**2)
@@ -179,12 +178,12 @@ def test_the_bounds_are_tight_where_nothing_cancels(dtype):
     R = loss.residuals(Z, y)
     gradients = (R[:, :, None] * X[:, None, :]).reshape(50, -1).astype(np.float64)
     centre = gradients.mean(axis=0).reshape(5, 64)
-    found = deviation_bounds(R, X @ centre.T.astype(dtype), row_norms(X), centre)
+    found = Centre(centre).residual_bounds(R, X @ centre.T.astype(dtype), None, row_norms(X))
     true = np.linalg.norm(gradients - centre.ravel(), axis=1)
     assert_relative(found, true, 2e-5 if dtype == "float32" else 1e-13)
 
     z = embedding.coordinates(R.astype(float), X @ embedding.X.T.astype(dtype))
-    found = embedding.residual_bounds(row_norms(R), row_norms(X), z, row_norms(z), np.dtype(dtype))[20:]
+    found = embedding.residual_bounds(R, z, row_norms(z), row_norms(X))[20:]
     basis = np.array([embedding.gradient(e).ravel() for e in np.eye(embedding.n_components)])
     true = np.linalg.norm(gradients - gradients @ basis.T @ basis, axis=1)[20:]
     assert_relative(found, true, 1e-3 if dtype == "float32" else 1e-11)
@@ -201,7 +200,7 @@ def test_rows_of_which_nothing_finite_is_known_contribute_nothing(dtype):
     with np.errstate(all="ignore"):
         Z, block = block_products(X, y, np.concatenate([W, centre]))
         assert np.isinf(Z[[0, 2], 3:]).all()
-        C, weights = clipped_deviations(Z, block, loss, L2Clip(0.5), centre)
+        C, weights = clipped_parts(Z, block, loss, Centre(centre), L2Clip(0.5))
     np.testing.assert_array_equal(C[:3], 0)
     np.testing.assert_array_equal(weights[:3], 0)
     assert (weights[3:] > 0).all()
@@ -210,7 +209,7 @@ def test_rows_of_which_nothing_finite_is_known_contribute_nothing(dtype):
     X[0], X[1] = -top / 4, top / 4
     with np.errstate(all="ignore"):
         Z, block = block_products(X, np.ones(5, int), np.concatenate([W[:1], centre[:1]]))
-        C, weights = clipped_deviations(Z, block, LogisticLoss(), L2Clip(0.5), centre[:1])
+        C, weights = clipped_parts(Z, block, LogisticLoss(), Centre(centre[:1]), L2Clip(0.5))
     np.testing.assert_array_equal(C[:3], 0)
     np.testing.assert_array_equal(weights[:3], 0)
 

@@ -10,7 +10,7 @@ from ...algorithms._base import Algorithm
 from ...algorithms.adamix import AdaMix
 from ...components.protocols import Clipper, PublicInfo
 from ...privacy.accounting.events import Event, Noise
-from ..differences import refuse_exact_sums
+from ..splitting import refuse_exact_sums
 from .accountant import WIDTH
 from .clipping import L2LinfClip
 from .event import ModelMixEvent

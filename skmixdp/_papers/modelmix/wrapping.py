@@ -29,7 +29,7 @@ from ...components.protocols import (
 )
 from ...components.steps import DecayingSteps
 from ...components.updates import BallProjection, PolynomialAverage
-from ..dope_query import DopeQuery
+from ..split_query import SplitQuery
 
 #: Largest factor by which the curvature is assumed to lie below its bound, when steps are counted. If the
 #: curvature reaches the bound, steps are three quarters of the stability limit instead of half of it.
@@ -51,8 +51,8 @@ def _refuse(piece: object) -> NoReturn:
 
 def mixed_query(query: Query, bound_entries: BoundEntries) -> Query:
     """The query with ``bound_entries(clipper)``, which releases one sum with noise that is not projected."""
-    if isinstance(query, DopeQuery):
-        return DopeQuery(bound_entries(query.clipper), sum_to_zero=False)
+    if isinstance(query, SplitQuery) and query.inside is None:
+        return replace(query, clipper=bound_entries(query.clipper), sum_to_zero=False)
     if not isinstance(query, GradientQuery):
         _refuse(query)
     if query.subspace is not None:

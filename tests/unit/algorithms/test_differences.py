@@ -121,13 +121,13 @@ def test_quantile_clips_come_from_rows_that_are_held_out():
     view = problem.info.view
     found = problem.recipe(GEP(quantile=0.75, clip_floor=1e-3)).query
     embedding = embedding_of(view, None)
-    inside, outside = found.clipper.at(view).threshold, found.residual_clipper.at(view).threshold
+    inside, outside = found.inside.at(view).threshold, found.clipper.at(view).threshold
     assert inside == np.quantile(embedding.held_out_coordinates, 0.75)
     assert outside == np.quantile(embedding.held_out_residuals, 0.75)
     # In the span of all public rows nothing would be left of them.
     assert outside > 0.1 * np.quantile(view.gradient_norms, 0.75)
     floored = problem.recipe(GEP(clip_floor=9.0)).query
-    assert floored.clipper.at(view).threshold == floored.residual_clipper.at(view).threshold == 9.0
+    assert floored.inside.at(view).threshold == floored.clipper.at(view).threshold == 9.0
 
     g = dense_gradients(view.data.X, view.data.y, view.W, view.data.loss)
     lengths = np.linalg.norm(g - g.mean(axis=0), axis=(1, 2))

@@ -240,7 +240,7 @@ def test_what_the_theorem_does_not_cover_is_refused_with_a_mend():
     refused(AdaMix(n_components=3, momentum=0.0), r"public subspace.*n_components=None")
     refused(ModelMix(), r"cannot wrap MixingDescent")
     refused(Coupling(), r"momentum=0.9.*pass momentum=0 to its base")
-    refused(GEP(momentum=0.0), r"cannot wrap GepQuery.*wrap plain descent")
+    refused(GEP(momentum=0.0), r"cannot wrap SplitQuery.*wrap plain descent")
     refused(PDADPMD(), r"cannot wrap UniformAverage.*wrap plain descent")
     refused(NoisyGD(momentum=0.0, second_clip=0.5), r"second_clip=0.5.*second_clip=None")
     with pytest.raises(ValueError, match="cannot wrap Faster"):

@@ -5,14 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.private_names import (
-    Block,
-    SoftmaxLoss,
-    clipped_deviations,
-    deviation_bounds,
-    largest_deviations,
-    row_norms,
-)
+from tests.private_names import Block, Centre, SoftmaxLoss, clipped_parts, row_norms
 from tests.rounding import assert_relative
 
 PAD = 1e-15
@@ -37,7 +30,7 @@ def test_a_bound_is_the_length_and_all_that_rounding_can_hide(case, dtype):
     centre = np.full((k, d), entry)
     R = np.array([[0.0, r]], dtype)
     products = np.array([[0.0, aligned / r]], dtype)
-    (found,) = deviation_bounds(R, products, np.array([x]), centre, np.array([rounding_scale]))
+    (found,) = Centre(centre).residual_bounds(R, products, None, np.array([x]), np.array([rounding_scale]))
 
     eps, length = EPS[dtype], math.sqrt(k * d) * entry
     size = r * (rounding_scale + PAD) + length + math.sqrt(k) * PAD
@@ -54,7 +47,7 @@ def test_a_row_of_which_nothing_finite_is_known_has_an_infinite_bound(bad):
     for row, value in enumerate((math.inf, -math.inf, math.nan)):
         {"residual": R[:, 0], "product": products[:, 0], "norm": norms}[bad][row] = value
     with np.errstate(invalid="ignore"):
-        found = deviation_bounds(R, products, norms, np.ones((2, 4)))
+        found = Centre(np.ones((2, 4))).residual_bounds(R, products, None, norms)
     np.testing.assert_array_equal(found, np.inf)
 
 
@@ -63,7 +56,7 @@ def test_entries_are_bounded_by_the_largest_of_both(dtype):
     X = np.array([[3.0, -4.0], [0.5, 0.25]], dtype)
     R = np.array([[1.0, -2.0, 0.0], [0.5, 0.25, 0.0]], dtype)
     centre = np.array([[0.5, 0.0], [0.0, -7.0], [0.0, 0.0]])
-    found = largest_deviations(R, Block(X, np.zeros(2), row_norms(X)), centre)
+    found = Centre(centre).largest_entries(R, Block(X, np.zeros(2), row_norms(X)), None)
     assert_relative(found, np.array([15.0, 7.25]) * (1 + 4 * EPS[dtype]), 1e-14)
 
 
@@ -83,8 +76,8 @@ def test_tensors_are_clipped_by_the_bounds_of_arrays(dtype):
     Z = X @ np.concatenate([W, centre]).astype(dtype).T
     block = Block(X, y, row_norms(X))
     there = Block(*map(torch.from_numpy, (block.X, block.y, block.norms)))
-    clipped_deviations(torch.from_numpy(Z.copy()), there, loss, Spy(), centre)
-    clipped_deviations(Z.copy(), block, loss, Spy(), centre)
+    clipped_parts(torch.from_numpy(Z.copy()), there, loss, Centre(centre), Spy())
+    clipped_parts(Z.copy(), block, loss, Centre(centre), Spy())
     (norms, entries), (expected_norms, expected_entries) = seen
     tolerance = 1e-6 if dtype == "float32" else 1e-14  # residuals differ in the last place
     assert_relative(norms, expected_norms, tolerance)

@@ -1,6 +1,7 @@
 """What queries ask, what they state of it, and what they make of the answer."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,10 +16,9 @@ from tests.conftest import make_problem
 from tests.private_names import (
     PANEL_ROWS,
     Block,
-    DopeQuery,
-    GepQuery,
     L2LinfClip,
-    difference_part,
+    SplitQuery,
+    centre_of,
     embedding_of,
     mixed_query,
     row_norms,
@@ -36,6 +36,14 @@ def context(n_classes=4, *, public_weight=0.25, dtype=FLOAT, n_pub=24):
     return StepContext(
         1, 1, info.view, info.batch_size, public_weight, 1.0, 0.0, anchor, dtype, NoiseSource(0), 1.0
     )
+
+
+def dope_query(clip, sum_to_zero):
+    return SplitQuery(centre_of, clip, None, sum_to_zero)
+
+
+def gep_query(n_components, *settings):
+    return SplitQuery(partial(embedding_of, n_components=n_components), *settings)
 
 
 def asked(query, ctx):
@@ -75,7 +83,7 @@ class TestGradientQuery:
         # The centre of differences comes back on the mean scale.
         for kind, centre in (
             (GradientQuery(CLIP, None, sum_to_zero), 0),
-            (DopeQuery(CLIP, sum_to_zero), ctx.view.gradient),
+            (dope_query(CLIP, sum_to_zero), ctx.view.gradient),
         ):
             rounds, _ = asked(kind, ctx)
             total = RNG.normal(size=ctx.view.W.shape)
@@ -99,13 +107,13 @@ class TestGradientQuery:
         assert (mixed.clipper.clipper, mixed.clipper.split) == (CLIP, 4)
         assert mixed.sum_to_zero is False and mixed.second_clip is None
         assert mixed.subspace is query.subspace
-        mixed = mixed_query(DopeQuery(CLIP, True), lambda clipper: L2LinfClip(clipper, 4))
+        mixed = mixed_query(dope_query(CLIP, True), lambda clipper: L2LinfClip(clipper, 4))
         assert mixed.clipper.split == 4 and mixed.sum_to_zero is False
 
     def test_its_sensitivity_is_the_clips(self):
         view = context().view
         assert GradientQuery(CLIP, None, True).sensitivity(view, FLOAT) == CLIP.sensitivity(FLOAT)
-        assert DopeQuery(CLIP, True).sensitivity(view, FLOAT) == CLIP.sensitivity(FLOAT)
+        assert dope_query(CLIP, True).sensitivity(view, FLOAT) == CLIP.sensitivity(FLOAT)
 
 
 class HostOnly(Clip):
@@ -119,7 +127,7 @@ class HostOnly(Clip):
 
 
 def test_rows_on_a_device_are_weighted_there_if_the_clip_takes_tensors():
-    for kind in (lambda clip: GradientQuery(clip, None, True), lambda clip: DopeQuery(clip, True)):
+    for kind in (lambda clip: GradientQuery(clip, None, True), lambda clip: dope_query(clip, True)):
         for clip, takes in ((CLIP, True), (HostOnly(), False)):
             _, query = asked(kind(clip), context())
             assert query.takes_tensors is takes
@@ -128,11 +136,10 @@ def test_rows_on_a_device_are_weighted_there_if_the_clip_takes_tensors():
 class TestCentredQuery:
     def test_it_states_the_clip_and_how_long_the_terms_are(self):
         ctx = context(dtype=np.dtype("float32"))
-        _, query = asked(DopeQuery(CLIP, True), ctx)
+        _, query = asked(dope_query(CLIP, True), ctx)
         stated = CLIP.sensitivity(np.dtype("float32"))
         # The shortest difference is 2**-10 of what it is the difference of; two sums make it.
         assert query.releases == (ReleasedArray(stated, 1.0, 2048 * stated, 2.0**-50),)
-        assert difference_part(1.0) == ReleasedArray(1.0, 1.0, 2048.0, 2.0**-50)
         assert query.panel_rows == 0
         np.testing.assert_array_equal(query.points, np.concatenate([ctx.view.W, ctx.view.gradient]))
         total, weights = RNG.normal(size=ctx.view.W.shape), np.array([3.0])
@@ -144,7 +151,7 @@ class TestEmbeddedQuery:
     INSIDE, OUTSIDE = L2Clip(2.0), L2Clip(0.5)
 
     def query(self, n_components=3, sum_to_zero=True):
-        return GepQuery(n_components, self.INSIDE, self.OUTSIDE, sum_to_zero)
+        return gep_query(n_components, self.OUTSIDE, self.INSIDE, sum_to_zero)
 
     def test_both_parts_take_half_of_the_step(self):
         ctx = context(dtype=np.dtype("float32"))
@@ -170,7 +177,7 @@ class TestEmbeddedQuery:
         longest = ctx.view.data.loss.lipschitz * problem.info.row_norm_bound
         X, found = problem.X.astype(dtype), []
         for expected in (np.inf, longest):
-            _, query = asked(GepQuery(3, clip, clip, True, expected), ctx)
+            _, query = asked(gep_query(3, clip, clip, True, expected), ctx)
             products = X @ query.points.T.astype(dtype)
             C, S = query.contribute(products, Block(X, problem.y, row_norms(X)))
             found.append((query, C, np.asarray(S)))

@@ -25,7 +25,8 @@ from tests.private_names import (
     RowMap,
     SoftmaxLoss,
     SquaredLoss,
-    clipped_deviations,
+    centre_of,
+    clipped_parts,
     sum_error,
 )
 
@@ -65,7 +66,7 @@ def asked_of(kind, name, query="clipped", seed=1):
     if query == "centred":
         points = np.concatenate([W, view.gradient])
         clip = CLIPPERS[name].at(view)
-        return points, partial(clipped_deviations, loss=loss, clip=clip, centre=view.gradient)
+        return points, partial(clipped_parts, loss=loss, split=centre_of(view), outside=clip)
     return W, partial(clipped_residuals, loss=loss, clip=CLIPPERS[name].at(view))
 
 

@@ -1,21 +1,131 @@
-"""Coordinates of per-row gradients in the span of the gradients of a few rows.
+"""Public directions, and how gradients of rows are split by them: a mean gradient, or a span of gradients.
 
 The gradients ``g_a = r_a x_a^T`` of m *anchor* rows span a subspace of the k x d_in matrices. Its
 orthonormal basis ``V_j = sum_a A_aj g_a`` comes from the anchors' m x m Gram matrix, and inner
 products with it from products of rows, so nothing of size n x k x d_in is ever formed.
 """
 
-from typing import Any
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from .._linear.arrays import FloatArray, finite, parts_in_cache, row_norms
-from .._linear.sums import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
+from .._linear.arrays import (
+    Array,
+    FloatArray,
+    astype,
+    dtype_of,
+    finite,
+    largest_entries,
+    namespace_of,
+    parts_in_cache,
+    row_dots,
+    row_norms,
+)
+from .._linear.sums import LONGEST_TERM, SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
+from .._rows.source import Block
+from ..components.protocols import Lengths
 from ..components.public import PublicView
 
 #: Directions count as dependent if their eigenvalue is at most this fraction of the largest.
 _EIGENVALUE_CUT = 1e-8
+
+
+@dataclass(frozen=True)
+class Centre:
+    """The split into the public mean gradient ``M`` (k, d_in), the same for all rows, and the difference."""
+
+    offset: FloatArray
+
+    n_components: ClassVar = 0  # no coordinate is private
+    n_fixed: ClassVar = 0
+    takes_tensors: ClassVar = True
+    #: Summed lengths of the two terms of a difference, times :data:`SHORTEST_DIFFERENCE`, over its length.
+    margin: ClassVar = LONGEST_TERM * SHORTEST_DIFFERENCE
+
+    @property
+    def points(self) -> FloatArray:
+        return self.offset
+
+    @property
+    def lengths(self) -> Lengths:
+        return Lengths(self._lengths, self.offset)
+
+    def coordinates(self, R: Array, products: Array) -> Array:
+        """What bounds need of the rows: their products (n, k) with the centre."""
+        return products
+
+    def gradient(self, coordinates: FloatArray, *, tolerance: float = math.inf) -> FloatArray:
+        """The centre (k, d_in) times the sum of weights (1,)."""
+        return np.asarray(coordinates[0] * self.offset)
+
+    def rounding(self, tolerance: float) -> float:
+        """Bound on the rounding of two sums, a product and a subtraction."""
+        return 4 * float(np.finfo(np.float64).eps)
+
+    def residual_bounds(
+        self,
+        R: Array,
+        products: Array,
+        part_norms: None,
+        norms: Array,
+        rounding_scale: Array | None = None,
+        shortest: float = SHORTEST_DIFFERENCE,
+    ) -> Array:
+        """Upper bounds (n,) on ``|r_i x_i^T - M|``, rounding included; infinite where values are not finite.
+
+        ``R`` (n, k) are residuals, and ``norms`` (n,) lengths of the rows. The errors of products are in
+        proportion to ``rounding_scale`` (n,), by default the lengths.
+
+        The square is ``|r|^2 |x|^2 - 2 r^T M x + |M|^2``. If its terms cancel, the result may be pure
+        rounding error, and a factor computed from it could leave the row unclipped. So the largest error of
+        the three terms is added: ``(|r| |x| + |M|)^2`` times 16 eps plus the error of sums of ``d_in`` and
+        ``k`` terms in any order. The bound also covers the weighting of residuals in their own precision,
+        which rounds their full length twice. No bound is below ``shortest`` times ``|g| + |M|``.
+        """
+        xp, dtype = namespace_of(R), dtype_of(R)
+        (k, d_in), eps = self.offset.shape, float(np.finfo(dtype).eps)
+        wide = astype(R, np.float64)
+        residual_norms = row_norms(wide)
+        centre_square = float(np.sum(np.ravel(self.offset) ** 2))  # summed pairwise
+        aligned = row_dots(wide, astype(products, np.float64), np.float64)
+        square = (residual_norms * norms) ** 2 - 2 * aligned + centre_square
+        lengths = residual_norms * (norms + UNDERFLOW_PAD)
+        size = residual_norms * ((norms if rounding_scale is None else rounding_scale) + UNDERFLOW_PAD)
+        size = size + math.sqrt(centre_square) + math.sqrt(k) * UNDERFLOW_PAD
+        slack = (16 * eps + dot_error(d_in + k + 1, dtype)) * size**2
+        bounds = (square.clip(min=0) + slack) ** 0.5 + 2 * eps * lengths
+        bounds = xp.maximum(bounds, shortest * size)
+        # A product of minus infinity would seem to have a finite bound.
+        return xp.where(abs(square) < math.inf, bounds, math.inf)
+
+    def largest_entries(self, R: Array, block: Block, bounds: Array) -> Array:
+        """Upper bounds (n,) on the entries of ``r_i x_i^T - M``, float64, rounding included."""
+        eps = float(np.finfo(dtype_of(R)).eps)
+        entries = largest_entries(R) * block.max_abs
+        return (entries + float(np.abs(self.offset).max(initial=0.0))) * (1 + 4 * eps)
+
+    def _lengths(self, C: FloatArray, S: FloatArray, products: FloatArray, block: Block) -> list[FloatArray]:
+        """Upper bounds on the lengths of ``c_i (g_i - M)``, for weighted residuals and factors (rows, 1)."""
+        factors = S[:, 0]
+        used = factors > 0
+        R = C / np.where(used, factors, 1.0).astype(C.dtype)[:, np.newaxis]
+        bounds = self.residual_bounds(R, products, None, block.norms, block.rounding_scale)
+        return [np.multiply(factors, bounds, out=np.zeros_like(bounds), where=used)]
+
+
+def centre_of(view: PublicView) -> Centre:
+    """The split by the mean gradient of the public rows."""
+    return Centre(view.gradient)
+
+
+def deviation_norms(view: PublicView) -> FloatArray:
+    """Lengths (n_pub,) of the public rows' gradients minus their mean."""
+    aligned = np.einsum("ij,ij->i", view.residuals, view.data.X @ view.gradient.T)
+    squares = view.gradient_norms**2 - 2 * aligned + np.sum(view.gradient**2)
+    return np.asarray(np.sqrt(np.maximum(squares, 0)))
 
 
 class GradientEmbedding:
@@ -40,6 +150,10 @@ class GradientEmbedding:
     Source: GEP (Yu et al. 2021, "Do Not Let Privacy Overbill Utility"), Algorithm 1, whose power iteration on
     materialised gradients the Gram matrix replaces.
     """
+
+    offset: ClassVar = 0.0  # the part inside is released
+    takes_tensors: ClassVar = False
+    margin: ClassVar = 1.01  # for the rounding of a row's weight
 
     def __init__(
         self,
@@ -129,22 +243,43 @@ class GradientEmbedding:
             rounding = self._product_rounding(np.longdouble)
         return rounding + 2 * float(np.finfo(np.float64).eps) * (1 + self._skew)
 
+    @property
+    def points(self) -> FloatArray:
+        return self.X
+
+    @property
+    def n_fixed(self) -> int:
+        return len(self.X)
+
+    @property
+    def lengths(self) -> Lengths:
+        return Lengths(self._row_lengths)
+
+    def _row_lengths(self, C: FloatArray, S: Any, products: Any, block: Block) -> list[FloatArray]:
+        """Lengths of ``a_i z_i``, and upper bounds on those of ``c_i (g_i - V z_i)``."""
+        formed, q = np.asarray(S), self.n_components
+        # A bound for the scaled row is the scaled bound.
+        z = formed[:, q:]
+        residuals = self.residual_bounds(C, z, row_norms(z), block.norms, block.rounding_scale)
+        return [row_norms(formed[:, :q]), residuals] if q else [residuals]
+
+    def largest_entries(self, R: Array, block: Block, bounds: FloatArray) -> FloatArray:
+        return bounds  # a length also bounds each entry
+
     def residual_bounds(
         self,
-        residual_norms: FloatArray,
-        norms: FloatArray,
+        R: FloatArray,
         coordinates: FloatArray,
         coordinate_norms: FloatArray,
-        dtype: np.dtype[Any],
+        norms: FloatArray,
         rounding_scale: FloatArray | None = None,
-        *,
         shortest: float = SHORTEST_DIFFERENCE,
     ) -> FloatArray:
         """Upper bounds (n,) on the residuals ``|g_i - sum_j z_ij V_j|``, rounding included.
 
-        ``residual_norms`` and ``norms`` (n,) are lengths of the rows' residuals and of the rows.
-        ``coordinates`` (n, q) come from products rounded to ``dtype``, in which residuals will be weighted
-        too; ``coordinate_norms`` (n,) are in double precision. Products may be off in proportion to
+        ``R`` (n, k) are the rows' residuals, and ``norms`` (n,) the lengths of the rows. ``coordinates``
+        (n, q) come from products in the dtype of ``R``, in which it will be weighted too;
+        ``coordinate_norms`` (n,) are in double precision. Products may be off in proportion to
         ``rounding_scale`` (n,), by default the lengths of the rows. No bound is below ``shortest`` times
         ``|g| + |z|``. A row of which nothing finite is known has an infinite bound.
 
@@ -153,6 +288,7 @@ class GradientEmbedding:
         products in a row, those with rows, residuals and basis. The bound also covers the rounding of
         weighted residuals (two roundings of their full length) and of ``sum_j z_j V_j``.
         """
+        dtype, residual_norms = R.dtype, row_norms(R)
         eps = float(np.finfo(dtype).eps)
         (m, k), (d_in, q) = self.R.shape, (self.X.shape[1], self.n_components)
         wide = dot_error(d_in + k + 2 * m + q + 32, np.dtype(np.float64))
