@@ -2,14 +2,17 @@
 
 import argparse
 import inspect
+import math
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from .._utils.validation import COUNT, POSITIVE, PROBABILITY, Allowed, Kind, Number, either, whole_from
+from ..privacy import LedgerDataset, PrivacyLedger
 from ..privacy.ledger._account import PURPOSE
-from .messages import EXIT_CODES, InputError, bounds, in_flags, one_line, path_named
+from .messages import EXIT_CODES, InputError, in_flags, one_line
 
 #: Allowed values of parameters that no table of a class lists.
 _RULES: Mapping[str, tuple[Allowed, ...]] = {
@@ -44,6 +47,15 @@ _EXCLUDES = (
     ("json", "html", "a report has one form"),
     *(("checkpoint", name, "the fit could not be repeated") for name in ("hold_out_public", "random_state")),
 )
+
+#: Flags of a ledger.
+_LEDGER = {
+    "--ledger FILE": "ledger to charge; made if missing (.sqlite)",
+    "--dataset NAME": "the ledger's name of the private rows' data set",
+    "--purpose TEXT": "what the charge is for",
+    "--ledger-epsilon EPSILON": "budget of the data set, if the ledger does not know it yet",
+    "--ledger-delta DELTA": "delta of that budget (default: --delta)",
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -186,6 +198,26 @@ def _reader(rules: Sequence[Allowed]) -> Callable[[str], Any]:
     return read
 
 
+def bounds(text: str) -> tuple[float, float]:
+    """A type for argparse: two numbers, the lower one first."""
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        low = high = math.nan
+    if not -1e100 <= low < high <= 1e100:
+        raise argparse.ArgumentTypeError(f"{text!r} must be two numbers LOW,HIGH, the lower one first")
+    return low, high
+
+
+def path_named(text: str) -> Path:
+    """A type for argparse: paths."""
+    if "\0" in text:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} must not hold a null character, which no file name may have"
+        )
+    return Path(text)
+
+
 #: Types by the word after a flag.
 _TYPES: Mapping[str, Callable[[str], Any]] = {
     **dict.fromkeys(("FILE", "FOLDER", "MODEL", "ROWS", "IMAGES"), path_named),
@@ -204,8 +236,17 @@ def _type_of(metavar: str) -> Callable[[str], Any]:
     return _TYPES.get(metavar.partition(".")[0], str)
 
 
+def add_terms_to(parser: Parser, owner: Any, **flags: str) -> None:
+    """Declare the budget of ``owner`` with further ``flags``, and the ledger."""
+    seed = "--seed make the run reproducible and NOT private: only for tests and demos"
+    delta = "--delta well below 1 / private rows"
+    common = {"epsilon": "--epsilon", "delta": delta, "neighboring": "--neighboring"}
+    parser.add_parameters("budget", owner, **common, **flags, random_state=seed)
+    parser.add("ledger", _LEDGER)
+
+
 def check_flags(args: argparse.Namespace, flags: Mapping[str, str]) -> None:
-    """Refuse flags without those that they need, and two that exclude each other."""
+    """Refuse flags without those that they need, two that exclude each other, and a ledger without budget."""
     values = {name: value for name, value in vars(args).items() if value is not None and value is not False}
     for name, needed in [*_NEEDS.items(), *args.needs]:
         if name in values and needed not in values:
@@ -216,6 +257,8 @@ def check_flags(args: argparse.Namespace, flags: Mapping[str, str]) -> None:
         if first in values and second in values:
             pair = " and ".join(as_flag(name, values[name], flags) for name in (first, second))
             raise InputError(f"{pair} cannot be combined, since {why}; leave one of them out.")
+    if "ledger" in values and "ledger_epsilon" not in values and not args.ledger.exists():
+        raise InputError(f"--ledger {args.ledger} is new; give its data set a --ledger-epsilon.")
 
 
 def flag_of(name: str, flags: Mapping[str, str]) -> str:
@@ -245,3 +288,16 @@ def passed(args: argparse.Namespace, owner: Any, *more: Any, kind: str = "") -> 
         if name.isidentifier() and name not in takes | _OF_FILES and is_given:
             raise InputError(f"{as_flag(own, values[own], flags)} is not for {kind}; leave it out.")
     return {name: values[name] for name in args.parser.passed if name in values and name in takes}
+
+
+def charged_data_set(args: argparse.Namespace, own: dict[str, Any]) -> LedgerDataset | None:
+    """The data set to charge; a given budget is added to its ledger, with the ``own`` delta of the charge."""
+    if args.ledger is None:
+        return None
+    ledger = PrivacyLedger(args.ledger)
+    if args.ledger_epsilon is not None:
+        delta = own.get("delta", 1e-5) if args.ledger_delta is None else args.ledger_delta
+        unit = "row" if args.group_column is None else args.group_column
+        ledger.add_dataset(args.dataset, epsilon=args.ledger_epsilon, delta=delta, unit=unit)
+    dataset = ledger[args.dataset]
+    return dataset if args.purpose is None else dataset.for_purpose(args.purpose)

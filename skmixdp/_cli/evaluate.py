@@ -10,7 +10,7 @@ from .._utils.documents import Section, sentence
 from .._utils.models import classes_of
 from ..model_selection import GroupedEvaluation, private_evaluation
 from ..model_selection._evaluation.groups import name_of
-from .arguments import Parser, flag_of, passed
+from .arguments import Parser, add_terms_to, charged_data_set, flag_of, passed
 from .files import add_text_to, text_form
 from .fit import inputs_of
 from .labels import as_classes
@@ -19,7 +19,6 @@ from .model_files import load_model, unpacked
 from .outputs import add_report_to, check_outputs, print_and_write
 from .predict import read_like_training
 from .rows import ROW_FLAGS, FileRows
-from .terms import add_terms_to, charged_data_set, check_ledger
 
 SUMMARY = "evaluate a saved model on private rows with noise (load only models you trust)"
 DESCRIPTION = f"""\
@@ -56,7 +55,6 @@ def add_to(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Check everything, charge the ledger, evaluate, write and print."""
-    check_ledger(args)
     by = _groups(args)
     check_outputs({"--report": args.report}, [args.model, *inputs_of(args)], force=args.force)
     model, rows = _read(args)

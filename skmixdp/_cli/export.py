@@ -26,9 +26,7 @@ def add_to(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Load the model, and write its graph."""
-    if args.onnx.suffix.lower() != ".onnx":
-        raise InputError(f"--onnx {args.onnx} must end in .onnx, which is its form.")
-    check_outputs({"--onnx": args.onnx}, [args.model], force=args.force)
+    check_outputs({"--onnx": args.onnx}, [args.model], force=args.force, ending=".onnx")
     model, _ = unpacked(load_model(args.model))
     if not hasattr(model, "to_onnx"):
         raise InputError(

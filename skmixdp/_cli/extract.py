@@ -3,16 +3,15 @@
 import argparse
 import json
 import sys
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 
 from .._utils.files import write_arrays
 from ..features import FrozenFeatures
 from .arguments import Parser
-from .items import LabelledItems, read_images
-from .messages import EXIT_CODES, InputError
-from .models import FAMILIES, READING_FLAGS, absolute_weights_path, extract_images, make_transformer
+from .images import FAMILIES, READING_FLAGS, extract_images, make_transformer, read_images
+from .messages import EXIT_CODES
 from .outputs import check_outputs, write_together
 
 SUMMARY = "turn images into files of feature rows"
@@ -68,20 +67,24 @@ def add_to(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Check the arguments, extract the rows and write them."""
-    if args.out.suffix.lower() != ".npz":
-        raise InputError(f"--out {args.out} must end in .npz, since rows are saved with their labels.")
-    check_outputs({"--out": args.out}, [args.images, args.labels], force=args.force)
+    check_outputs({"--out": args.out}, [args.images, args.labels], force=args.force, ending=".npz")
     transformer = make_transformer(args, args.model, args.weights, args.options)
     items = read_images(args.images, args.labels)
     extraction = extract_images(transformer, items.X, f"IMAGES {args.images}", "extract")
-    arrays = _arrays(items, extraction)
-    encoder = {
-        "model": args.model,
-        "weights": absolute_weights_path(args.weights),
-        "options": args.options,
-        "report": extraction.report,
+    # Names of published weights stay as they are.
+    is_file = args.weights is not None and Path(args.weights).is_file()
+    weights = str(Path(args.weights).resolve()) if is_file else args.weights
+    encoder = {"model": args.model, "weights": weights, "options": args.options, "report": extraction.report}
+    arrays = {
+        "X": extraction.features,
+        "index": extraction.index,
+        "report": np.array(json.dumps(extraction.report)),
+        "encoder": np.array(json.dumps(encoder)),
     }
-    arrays["encoder"] = np.array(json.dumps(encoder))
+    if items.y is not None:
+        arrays |= {"y": items.y[extraction.index], "class_names": np.unique(items.y)}
+    if items.files is not None:
+        arrays["files"] = items.files[extraction.index]
     write_together({args.out: lambda file: write_arrays(file, **arrays)})
     if not args.quiet:
         n, width = extraction.features.shape
@@ -89,17 +92,3 @@ def run(args: argparse.Namespace) -> None:
             f"{args.out}: {n} rows of {width} features, {extraction.n_computed} computed, "
             f"{len(extraction.skipped)} images skipped\n"
         )
-
-
-def _arrays(items: LabelledItems, extraction: Any) -> dict[str, Any]:
-    """The arrays of the output file."""
-    arrays = {
-        "X": extraction.features,
-        "index": extraction.index,
-        "report": np.array(json.dumps(extraction.report)),
-    }
-    if items.y is not None:
-        arrays |= {"y": items.y[extraction.index], "class_names": np.unique(items.y)}
-    if items.files is not None:
-        arrays["files"] = items.files[extraction.index]
-    return arrays

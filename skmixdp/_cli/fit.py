@@ -20,15 +20,13 @@ from ..additive._counts import AdditiveDPPoissonRegressor
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge, private_pipeline, resumable
 from ..inference._count_regressor import MixedDPPoissonRegressor
 from ..preprocessing import TableEncoder
-from .arguments import Parser, passed
-from .columns import SCALE_FLAG, declared_columns, read_scales
-from .files import add_text_to, guessed_form, is_table, text_form
+from .arguments import Parser, add_terms_to, charged_data_set, passed
+from .files import SCALE_FLAG, add_text_to, declared_columns, guessed_form, is_table, read_scales, text_form
 from .labels import as_classes, read_classes, read_weights, typed_labels
 from .messages import EXIT_CODES, InputError
 from .model_files import EncodedModel, card_page, save_model
 from .outputs import Writer, check_outputs, write_together
 from .rows import ROW_FLAGS, FileRows, align, align_columns, named_columns, only_for_tables, read_rows
-from .terms import add_terms_to, charged_data_set, check_ledger
 
 Array = NDArray[Any]
 
@@ -133,10 +131,7 @@ def add_rows_to(parser: Parser, texts: dict[str, str]) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Check everything, train, write, and print the report."""
-    check_ledger(args)
     labels = "--counts" if args.counts else "--regression" if args.regression else ""
-    if (args.model, labels) not in _ESTIMATORS:
-        raise InputError(f"{labels} is not for --model {args.model}; leave one of them out.")
     estimator = _ESTIMATORS[args.model, labels]
     kind = "--model additive" if args.model == "additive" else labels or "classes"
     own = passed(args, estimator, estimator.fit, kind=kind)

@@ -4,13 +4,12 @@ import argparse
 
 from ..inference import private_inference
 from ..preprocessing import TableEncoder
-from .arguments import Parser, passed
-from .columns import SCALE_FLAG, read_scales
+from .arguments import Parser, add_terms_to, charged_data_set, passed
+from .files import SCALE_FLAG, read_scales
 from .fit import NAMED_FLAGS, add_rows_to, inputs_of, read_both, with_classes
 from .labels import read_pairs
 from .messages import EXIT_CODES, InputError
 from .outputs import add_report_to, check_outputs, print_and_write
-from .terms import add_terms_to, charged_data_set, check_ledger
 
 SUMMARY = "estimate regression coefficients of private rows, with intervals"
 DESCRIPTION = """\
@@ -56,7 +55,6 @@ def add_to(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Check everything, charge the ledger, estimate, write and print."""
-    check_ledger(args)
     own = passed(args, private_inference)
     targets = own.get("family", "logistic") != "logistic"
     if targets and args.classes is not None:

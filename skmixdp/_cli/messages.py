@@ -1,15 +1,12 @@
 """Messages of the command line: one line per error and per warning."""
 
-import argparse
 import ast
 import json
-import math
 import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from .._utils.process import is_own
@@ -85,23 +82,3 @@ def _in_encode_file(match: re.Match[str]) -> str:
         return f"{json.dumps({'kinds': kinds}, ensure_ascii=False)} in a file for --encode"
     except (ValueError, SyntaxError, TypeError, AttributeError):
         return "kinds in a file for --encode"
-
-
-def bounds(text: str) -> tuple[float, float]:
-    """A type for argparse: two numbers, the lower one first."""
-    try:
-        low, high = map(float, text.split(","))
-    except ValueError:
-        low = high = math.nan
-    if not -1e100 <= low < high <= 1e100:
-        raise argparse.ArgumentTypeError(f"{text!r} must be two numbers LOW,HIGH, the lower one first")
-    return low, high
-
-
-def path_named(text: str) -> Path:
-    """A type for argparse: paths."""
-    if "\0" in text:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} must not hold a null character, which no file name may have"
-        )
-    return Path(text)

@@ -21,7 +21,9 @@ from .messages import InputError
 Writer = Callable[[BinaryIO], object]
 
 
-def check_outputs(wanted: Mapping[str, Path | None], inputs: Sequence[Path | None], *, force: bool) -> None:
+def check_outputs(
+    wanted: Mapping[str, Path | None], inputs: Sequence[Path | None], *, force: bool, ending: str = ""
+) -> None:
     """Refuse outputs, by flag, that cannot or should not be written, before any budget is spent."""
     outputs = {flag: path for flag, path in wanted.items() if path is not None}
     for flag, path in outputs.items():
@@ -46,9 +48,10 @@ def check_outputs(wanted: Mapping[str, Path | None], inputs: Sequence[Path | Non
     for (flag, path), (second, same) in combinations(outputs.items(), 2):
         if _is_same_file(path, same):
             raise InputError(f"{flag} and {second} are both {same}; choose two names.")
-    report = outputs.get("--report")
-    if report is not None and report.suffix.lower() not in (".json", ".html"):
-        raise InputError(f"--report {report} must end in .json or .html, which is its form.")
+    for flag, path in outputs.items():
+        endings = (".json", ".html") if flag == "--report" else (ending,)
+        if not path.name.lower().endswith(endings):
+            raise InputError(f"{flag} {path} must end in {' or '.join(endings)}, which is its form.")
 
 
 def add_report_to(parser: Parser, what: str) -> None:

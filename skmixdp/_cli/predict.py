@@ -22,10 +22,9 @@ from ..estimators import PrivatePipeline
 from ..features import FrozenFeatures
 from .arguments import Parser
 from .files import add_text_to, guessed_form, is_table, shape_of, text_form
-from .items import read_images
+from .images import READING_FLAGS, extract_images, make_transformer, read_images
 from .messages import TRUST, InputError
 from .model_files import load_model, unpacked
-from .models import READING_FLAGS, extract_images, make_transformer
 from .outputs import check_outputs, write_together
 from .rows import FIX, FileRows, align, check_same_network, named_columns, only_for_tables, read_rows
 
@@ -69,9 +68,7 @@ def add_to(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Check the arguments, predict and write the predictions."""
     if args.out is not None:
-        if args.out.suffix.lower() != ".csv":
-            raise InputError(f"--out {args.out} must end in .csv, since predictions are written as CSV.")
-        check_outputs({"--out": args.out}, [args.model, args.rows], force=args.force)
+        check_outputs({"--out": args.out}, [args.model, args.rows], force=args.force, ending=".csv")
     model, encoder = unpacked(load_model(args.model))
     needed = ("predict", *(("predict_proba", "classes_") if args.proba else ()), "n_features_in_")
     absent = [name for name in needed if not hasattr(model, name)]

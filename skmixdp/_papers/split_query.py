@@ -8,17 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .._linear import (
-    SHORTEST_DIFFERENCE,
-    Array,
-    FloatArray,
-    Loss,
-    panel_rows_for,
-    remove_mean_output,
-    row_norms,
-    scale_rows,
-)
-from .._rows import Block, Contribution, OuterStatistics
+from .._linear.arrays import Array, FloatArray, remove_mean_output, row_norms, scale_rows
+from .._linear.losses import Loss
+from .._linear.sums import SHORTEST_DIFFERENCE, panel_rows_for
+from .._rows.source import Block, Contribution, OuterStatistics
 from ..components.protocols import Clip, Clipper, PrivateQuery, ReleasedArray, Rounds, StepContext
 from ..components.public import PublicView
 from .splits import Centre, GradientEmbedding

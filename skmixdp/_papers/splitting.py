@@ -6,7 +6,7 @@ from functools import partial
 from typing import ClassVar
 
 from .._engine import Options, Recipe
-from .._linear import FloatArray
+from .._linear.arrays import FloatArray
 from .._utils.validation import CLIP_OF_DIFFERENCES, COUNT
 from ..algorithms._base import MOMENTUM, OPEN_FRACTION, Algorithm, descent
 from ..components import L2Clip

@@ -242,15 +242,16 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "features/backends/open_clip_models.py": (1, {}),
     "features/backends/timm_models.py": (7, {}),
     "features/backends/weights.py": (1, {}),
-    "_cli/arguments.py": (4, {}),
-    "_cli/columns.py": (4, {}),
-    "_cli/export.py": (2, {}),
-    "_cli/extract.py": (1, {}),
-    "_cli/files.py": (2, {"read_table": (1, "shapes")}),
-    "_cli/fit.py": (8, {}),
+    "_cli/arguments.py": (7, {}),
+    "_cli/export.py": (1, {}),
+    "_cli/files.py": (6, {"read_table": (1, "shapes")}),
+    "_cli/fit.py": (7, {}),
     "_cli/evaluate.py": (1, {}),
     "_cli/infer.py": (3, {}),
-    "_cli/items.py": (0, {"_labels_by_file": (5, "labels"), "_arrays": (2, "shapes")}),
+    "_cli/images.py": (
+        6,
+        {"_labels_by_file": (5, "labels"), "_arrays": (2, "shapes"), "extract_images": (1, "reading")},
+    ),
     "_cli/labels.py": (
         6,
         {
@@ -260,11 +261,9 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
             "as_classes": (1, "labels"),
         },
     ),
-    "_cli/messages.py": (2, {}),
     "_cli/model_files.py": (3, {}),
-    "_cli/models.py": (6, {"extract_images": (1, "reading")}),
     "_cli/outputs.py": (9, {}),
-    "_cli/predict.py": (1, {"run": (4, "shapes")}),
+    "_cli/predict.py": (1, {"run": (3, "shapes")}),
     "_cli/report.py": (2, {}),
     "_cli/rows.py": (
         3,
@@ -277,5 +276,4 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
             "_check_finite": (1, "shapes"),
         },
     ),
-    "_cli/terms.py": (1, {}),
 }
