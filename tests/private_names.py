@@ -140,11 +140,10 @@ NAMES = {
         "epsilon_from_rates mu_from_rates one_run_epsilon one_run_mu one_run_p_value proportion_lower "
         "proportion_upper separation threshold_bound"
     ),
-    "skmixdp.audit._checks": "AuditRows",
-    "skmixdp.audit._fits": "Fits",
+    "skmixdp.audit._claims": "claim_of",
+    "skmixdp.audit._fits": "Evidence Fits contribution_lengths evidence_of",
     "skmixdp.audit._membership": "area_under_curve auc_interval",
-    "skmixdp.audit._result": "claim_of",
-    "skmixdp.audit._white_box": "Evidence contribution_lengths evidence_of",
+    "skmixdp.audit._rows": "AuditRows",
     "skmixdp.components.steps": "held_out_losses solution_error",
     "skmixdp.estimators": "_base _problem base_module=_base linear_heads=_linear",
     "skmixdp.estimators._base": "replace_attributes",

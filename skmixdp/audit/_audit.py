@@ -21,12 +21,11 @@ from ._bounds import (
     separation,
     threshold_bound,
 )
-from ._canaries import synthetic_rows
-from ._checks import AuditRows, check_canaries, check_count, check_fits, check_guesses, check_rows
-from ._fits import Fits, check_factory
+from ._claims import claim_of
+from ._fits import Fits, Fitted, check_factory, check_releases_visible, contribution_lengths, evidence_of
 from ._membership import losses_of
-from ._result import AuditResult, Claim, View, claim_of
-from ._white_box import check_releases_visible, contribution_lengths, evidence_of
+from ._result import AuditResult, View
+from ._rows import AuditRows, check_canaries, check_numbers, check_rows, synthetic_rows
 
 FloatArray = NDArray[np.float64]
 
@@ -149,30 +148,40 @@ def audit_epsilon(
     check("confidence", confidence, PROBABILITY)
     check("delta", delta, PROBABILITY, None)
     check("view", view, "released", "model")
-    check_fits(n_fits)
     known_rows = check_rows(X, y, "X", "y", 2)
     units = units_of(groups, len(known_rows), None)
-    user_canaries = None if canaries is None else check_canaries(canaries, known_rows)
-    n_canaries = check_count(n_canaries, n_fits, user_canaries, known_rows)
-    guesses = check_guesses(n_guesses, n_canaries, n_fits)
+    chosen = None if canaries is None else check_canaries(canaries, known_rows)
+    n_canaries, guesses = check_numbers(n_fits, n_canaries, n_guesses, chosen, known_rows)
     estimator = check_factory(factory)
     if view == "released":
         check_releases_visible(estimator)
     rng = check_random_state(random_state)
 
     fits = Fits(factory, known_rows, X_pub, y_pub, units)
-    chosen = user_canaries
     if chosen is None:
-        chosen = _make_canaries(fits, known_rows, n_canaries, estimator, rng)
+        chosen = _make_canaries(fits, n_canaries, estimator, rng)
+    m = len(chosen)
     if n_fits == 1:
-        included, scores, claim = _scores_from_one_fit(fits, known_rows, chosen, view, delta, rng)
+        included = rng.randint(2, size=m) == 1
+        fitted = fits(chosen, included)
+        scores = _scores(fitted, known_rows, chosen, view)
+        if view == "model":
+            without = [fits(chosen, np.zeros(m, dtype=bool)) for _ in range(_N_REFERENCES)]
+            scores -= np.mean([_scores(each, known_rows, chosen, view) for each in without], axis=0)
+    else:
+        included = np.arange(n_fits) % 2 == 0
+        scores = np.empty(n_fits)
+        bar = progress_bar(included, desc="audit_epsilon", unit="fit", verbose=False)
+        for i, takes_part in enumerate(bar):
+            fitted = fits(chosen, np.array([takes_part]))
+            (scores[i],) = _scores(fitted, known_rows, chosen, view)
+    claim = claim_of(fitted.estimator, delta, released=view == "released")
+    if n_fits == 1:
         level = (1 - confidence) / len(guesses)
         guessed = [(r, _n_correct(scores, included, r)) for r in guesses]
-        m = len(chosen)
         epsilon = max(one_run_epsilon(m, r, v, claim.delta, level) for r, v in guessed)
         mu = max(one_run_mu(m, r, v, level) for r, v in guessed)
     else:
-        included, scores, claim = _scores_from_many_fits(fits, known_rows, chosen, n_fits, view, delta)
         bound = partial(threshold_bound, scores[included], scores[~included], 1 - confidence)
         epsilon = bound(partial(epsilon_from_rates, delta=claim.delta))
         mu = bound(mu_from_rates)
@@ -189,65 +198,25 @@ def audit_epsilon(
         confidence=float(confidence),
         view=view,
         n_fits=int(n_fits),
-        n_canaries=len(chosen),
+        n_canaries=m,
         included=included,
         scores=scores,
     )
 
 
-def _scores_from_one_fit(
-    fits: Fits,
-    known_rows: AuditRows,
-    canaries: AuditRows,
-    view: View,
-    delta: float | None,
-    rng: np.random.RandomState,
-) -> tuple[NDArray[np.bool_], FloatArray, Claim]:
-    """Run one fit: which canaries it included, their scores (m,), and its claim."""
-    included = rng.randint(2, size=len(canaries)) == 1
-    fitted = fits(canaries, included)
-    claim = claim_of(fitted.estimator, delta, released=view == "released")
+def _scores(fitted: Fitted, known_rows: AuditRows, canaries: AuditRows, view: View) -> FloatArray:
+    """Scores (m,) of canaries by the releases of a fit, or by their losses."""
     if view == "released":
-        return included, evidence_of(fitted, known_rows, canaries).scores(), claim
-    none = np.zeros(len(canaries), dtype=bool)
-    without = [
-        losses_of(fits(canaries, none).estimator, canaries.X, canaries.y, "y") for _ in range(_N_REFERENCES)
-    ]
-    losses = losses_of(fitted.estimator, canaries.X, canaries.y, "y")
-    return included, np.mean(without, axis=0) - losses, claim
-
-
-def _scores_from_many_fits(
-    fits: Fits, known_rows: AuditRows, canary: AuditRows, n_fits: int, view: View, delta: float | None
-) -> tuple[NDArray[np.bool_], FloatArray, Claim]:
-    """Run many fits: which included the canary, its scores (n_fits,), and the claim."""
-    included = np.arange(n_fits) % 2 == 0
-    scores = np.empty(n_fits)
-    bar = progress_bar(included, desc="audit_epsilon", unit="fit", verbose=False)
-    for i, taking_part in enumerate(bar):
-        fitted = fits(canary, np.array([taking_part]))
-        if view == "released":
-            (scores[i],) = evidence_of(fitted, known_rows, canary).scores()
-        else:
-            (loss,) = losses_of(fitted.estimator, canary.X, canary.y, "y")
-            scores[i] = -loss
-    return included, scores, claim_of(fitted.estimator, delta, released=view == "released")
+        return evidence_of(fitted, known_rows, canaries).scores()
+    return -losses_of(fitted.estimator, canaries.X, canaries.y, "y")
 
 
 def _make_canaries(
-    fits: Fits, known_rows: AuditRows, n_canaries: int, estimator: BaseEstimator, rng: np.random.RandomState
+    fits: Fits, n_canaries: int, estimator: BaseEstimator, rng: np.random.RandomState
 ) -> AuditRows:
     """Generate canaries; a trial fit without them selects those that contribute most."""
-    generated = AuditRows(
-        *synthetic_rows(
-            known_rows.X,
-            known_rows.y,
-            max(2 * n_canaries, 32),
-            classifier=is_classifier(estimator),
-            wrong_labels=n_canaries == 1,
-            rng=rng,
-        )
-    )
+    kinds = {"classifier": is_classifier(estimator), "wrong_labels": n_canaries == 1}
+    generated = synthetic_rows(fits.known_rows, max(2 * n_canaries, 32), **kinds, rng=rng)
     try:
         check_releases_visible(estimator)
     except ValueError:  # no way to measure contributions

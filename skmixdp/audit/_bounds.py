@@ -43,11 +43,7 @@ def epsilon_from_rates(true_positive: float, false_positive: float, delta: float
 
 
 def mu_from_rates(true_positive: float, false_positive: float) -> float:
-    """Smallest Gaussian-DP parameter at which a test may have these rates or better.
-
-    Dong, Roth and Su 2022, section 2.2; Nasr et al. 2023, "Tight Auditing of Differentially Private Machine
-    Learning".
-    """
+    """Smallest Gaussian-DP parameter at which a test may have these rates (Dong, Roth and Su 2022, 2.2)."""
     return max(0.0, float(ndtri(true_positive) - ndtri(false_positive)))
 
 
@@ -56,9 +52,8 @@ def threshold_bound(
 ) -> float:
     """Lower bound from scores (n_in,), (n_out,) of fits with and without one canary.
 
-    The first quarter of the fits chooses the sign and the threshold of the test, by the rates of normal
-    scores with the same mean and spread. The others estimate its two rates, each by a Clopper-Pearson bound
-    of half the level.
+    The first quarter of the fits chooses sign and threshold of the test, by normal scores of the same mean
+    and spread. The others estimate its two rates, each by a Clopper-Pearson bound of half the level.
     """
     n_choose = max(2, len(included) // 4), max(2, len(excluded) // 4)
     choose_in, choose_out = included[: n_choose[0]], excluded[: n_choose[1]]
@@ -86,9 +81,8 @@ def threshold_bound(
 def one_run_p_value(n_canaries: int, n_guesses: int, n_correct: int, epsilon: float, delta: float) -> float:
     """Upper bound on the probability of so many correct guesses under an (epsilon, delta) guarantee.
 
-    It is ``P[B >= v] + 2 m delta max_i P[v > B >= v - i] / i`` for v correct guesses of r on m canaries and B
-    binomial with r trials of probability ``e^epsilon / (1 + e^epsilon)`` (Steinke, Nasr and Jagielski 2023,
-    "Privacy Auditing with One (1) Training Run", Theorem 5.2).
+    ``P[B >= v] + 2 m delta max_i P[v > B >= v - i] / i``, for v correct guesses of r on m canaries and B
+    binomial with r trials of probability ``e^epsilon / (1 + e^epsilon)`` (Steinke et al. 2023, Theorem 5.2).
     """
     right = 1 / (1 + math.exp(-epsilon))
     tail = float(binom.sf(n_correct - 1, n_guesses, right))
@@ -116,18 +110,12 @@ def one_run_epsilon(n_canaries: int, n_guesses: int, n_correct: int, delta: floa
 def one_run_mu(n_canaries: int, n_guesses: int, n_correct: int, level: float) -> float:
     """Lower bound on the Gaussian-DP parameter from the guesses of one fit.
 
-    Let ``p_l`` be the probability of l correct guesses among r, and for some i let ``a = sum_{l >= i} (l / m)
-    p_l`` (a random canary was guessed right, and at least i in all) and ``b = sum_{l >= i - 1} ((r - l) / m)
-    p_l`` (it was guessed wrong, and at least i - 1 others right). Moving that canary in or out turns one
-    event into the other. So a mechanism with the trade-off function f has ``a <= 1 - f(b)``, by f-DP for each
-    draw of the canaries and on average by concavity; for Gaussian DP ``b >= Phi(Phi^-1(a) - mu)``. If v or
-    more correct guesses had probability ``level``, each constraint, going down from i = v, would ask for some
-    probability of fewer correct guesses. :func:`_rules_out` adds up the least that will do, and rejects mu if
-    that exceeds 1. The least in each step is best: any other distribution has, on every level, at least as
-    much of ``a`` for its amount of ``b``.
-
-    Mahloujifar, Melis and Chaudhuri 2024, "Auditing f-Differential Privacy in One Run", for a fixed number of
-    guesses; Steinke, Nasr and Jagielski 2023 for the game.
+    Let ``p_l`` be the probability of l correct guesses among r. With ``a = sum_{l >= i} (l / m) p_l`` (a
+    random canary was guessed right, and at least i in all) and ``b = sum_{l >= i - 1} ((r - l) / m) p_l`` (it
+    was guessed wrong, and at least i - 1 others right), moving that canary in or out turns one event into the
+    other, so that ``b >= Phi(Phi^-1(a) - mu)``. If v or more had probability ``level``, each constraint, from
+    i = v down, would ask for some probability of fewer. If the least that will do exceeds 1, mu is rejected
+    (Mahloujifar, Melis and Chaudhuri 2024, for a fixed number of guesses).
     """
 
     def rejected(mu: float) -> bool:
@@ -165,8 +153,7 @@ def separation(
 ) -> tuple[float, tuple[float, float]]:
     """Difference of two samples' means in pooled standard deviations, and its confidence interval.
 
-    The interval is that of large samples of independent normal scores (Hedges and Olkin 1985).
-    With fewer than two scores in a sample, the value is NaN and the interval is the whole line.
+    The interval is that of large normal samples (Hedges and Olkin 1985). Fewer than two scores tell nothing.
     """
     n_in, n_out = len(included), len(excluded)
     if min(n_in, n_out) < 2:

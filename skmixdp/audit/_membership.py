@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._utils.models import classes_of, has_several_labels
 from .._utils.validation import PROBABILITY, check
-from ._checks import check_length
+from ._rows import check_length
 
 FloatArray = NDArray[np.float64]
 

@@ -1,61 +1,10 @@
 """The result of an audit."""
 
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.pipeline import Pipeline
-
-from .._utils.models import Model, report_of
-from ..privacy import epsilon_of, mu_of_budget
-from ..privacy.report import PrivacyReport
-
-
-def steps_of(estimator: BaseEstimator) -> Iterator[Any]:
-    """The steps of a pipeline, or the estimator itself."""
-    if not isinstance(estimator, Pipeline):
-        yield estimator
-        return
-    for _, step in estimator.steps:
-        yield from steps_of(step)
-
-
-@dataclass(frozen=True)
-class Claim:
-    """The guarantee that an estimator claims: epsilon at a delta, and mu. None means no claim."""
-
-    epsilon: float | None
-    mu: float | None
-    delta: float
-
-
-def claim_of(estimator: Model, delta: float | None, *, released: bool) -> Claim:
-    """The claim of a fitted estimator or pipeline, at its own or another delta.
-
-    ``released``: against an attacker who sees every release. Without the secret mixing weights on which
-    ModelMix relies, its claim is that of the noise alone.
-    """
-    reports = [report for step in steps_of(estimator) if (report := report_of(step)) is not None]
-    pairs = [_epsilon_and_mu(report, released) for report in reports]
-    mus = [mu for _, mu in pairs]
-    mu = None if any(mu is None for mu in mus) else math.sqrt(sum(mu**2 for mu in mus if mu is not None))
-    stated = sum(report.delta for report in reports)
-    if delta is None or (len(reports) == 1 and delta == stated):
-        return Claim(sum(epsilon for epsilon, _ in pairs), mu, stated)
-    return Claim(None if mu is None else epsilon_of(1 / mu, 1, delta=delta), mu, delta)
-
-
-def _epsilon_and_mu(report: Any, released: bool) -> tuple[float, float | None]:
-    noise_alone = report.epsilon_unamplified if isinstance(report, PrivacyReport) else None
-    if not released or noise_alone is None:
-        return report.epsilon, report.mu
-    exact = report.sampling_rate == 1 and report.noise != "discrete"
-    return noise_alone, mu_of_budget(noise_alone, report.delta) if exact else None
-
 
 FloatArray = NDArray[np.float64]
 View = Literal["released", "model"]

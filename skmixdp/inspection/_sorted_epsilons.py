@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..audit import per_instance_epsilon
-from ..audit._result import claim_of
+from ..audit._claims import claim_of
 from ._style import Display, curve_style, legend_above, reference_style, short
 
 if TYPE_CHECKING:

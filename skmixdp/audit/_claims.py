@@ -1,16 +1,63 @@
-"""The epsilon of each private row."""
+"""What fitted estimators claim of their privacy, for all rows and for each one."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.models import last_step, record_of, report_of
+from .._utils.models import Model, last_step, record_of, report_of
 from .._utils.validation import PROBABILITY, check
-from ..privacy import PerInstanceRecord
-from ._result import claim_of, steps_of
+from ..privacy import PerInstanceRecord, epsilon_of, mu_of_budget
+from ..privacy.report import PrivacyReport
 
 FloatArray = NDArray[np.float64]
+
+
+def steps_of(estimator: BaseEstimator) -> Iterator[Any]:
+    """The steps of a pipeline, or the estimator itself."""
+    if not isinstance(estimator, Pipeline):
+        yield estimator
+        return
+    for _, step in estimator.steps:
+        yield from steps_of(step)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The guarantee that an estimator claims: epsilon at a delta, and mu. None means no claim."""
+
+    epsilon: float | None
+    mu: float | None
+    delta: float
+
+
+def claim_of(estimator: Model, delta: float | None, *, released: bool) -> Claim:
+    """The claim of a fitted estimator or pipeline, at its own or another delta.
+
+    Against an attacker who sees all that is ``released``, the claim of ModelMix is that of the noise alone.
+    """
+    reports = [report for step in steps_of(estimator) if (report := report_of(step)) is not None]
+    pairs = [_epsilon_and_mu(report, released) for report in reports]
+    mus = [mu for _, mu in pairs]
+    mu = None if any(mu is None for mu in mus) else math.sqrt(sum(mu**2 for mu in mus if mu is not None))
+    stated = sum(report.delta for report in reports)
+    if delta is None or (len(reports) == 1 and delta == stated):
+        return Claim(sum(epsilon for epsilon, _ in pairs), mu, stated)
+    return Claim(None if mu is None else epsilon_of(1 / mu, 1, delta=delta), mu, delta)
+
+
+def _epsilon_and_mu(report: Any, released: bool) -> tuple[float, float | None]:
+    noise_alone = report.epsilon_unamplified if isinstance(report, PrivacyReport) else None
+    if not released or noise_alone is None:
+        return report.epsilon, report.mu
+    exact = report.sampling_rate == 1 and report.noise != "discrete"
+    return noise_alone, mu_of_budget(noise_alone, report.delta) if exact else None
 
 
 def per_instance_epsilon(estimator: BaseEstimator, delta: float | None = None) -> FloatArray:
@@ -78,12 +125,8 @@ def per_instance_epsilon(estimator: BaseEstimator, delta: float | None = None) -
             f"{type(trained).__name__} has no record of its rows; fit it with record_per_instance=True."
         )
     claim = claim_of(estimator, delta, released=True)
-    others = [
-        report
-        for step in steps_of(estimator)
-        if step is not trained and (report := report_of(step)) is not None
-    ]
-    mus = [report.mu for report in others]
+    others = [report_of(step) for step in steps_of(estimator) if step is not trained]
+    mus = [report.mu for report in others if report is not None]
     if None in mus:
         raise ValueError(
             "a step before the estimator made releases without an exact Gaussian-DP parameter, so they "
