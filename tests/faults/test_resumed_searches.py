@@ -92,13 +92,6 @@ def test_a_result_that_a_metric_refuses_is_not_drawn_again_for_free(search, ledg
     assert [charge.outcome for charge in ledger.charges()] == ["failed: RuntimeError"] * 2 + ["finished"]
 
 
-def test_an_error_leaves_no_trial_on_disk(search, metric, tmp_path):
-    with pytest.raises(RuntimeError, match="not good enough"):
-        search(scoring=metric)
-    left = [path.name for path in (tmp_path / "memory").rglob("*") if path.is_file()]
-    assert not [name for name in left if name.endswith((".joblib", ".pkl", ".tmp"))]
-
-
 def test_an_interruption_and_a_worker_that_died_keep_the_search(search, ledger, monkeypatch):
     for error, seen in ((KeyboardInterrupt, KeyboardInterrupt), (BrokenExecutor("it died"), RuntimeError)):
         with monkeypatch.context() as patched:
@@ -165,13 +158,6 @@ def test_a_search_that_is_stopped_at_its_charge_is_charged_once(search, ledger, 
     assert {token == stopped_at[0] for token in tokens} == {when == "after the charge"}
 
 
-def test_a_search_that_the_budget_does_not_cover_leaves_no_file(search, tmp_path):
-    small = PrivacyLedger(tmp_path / "small.sqlite").add_dataset("people", epsilon=0.5, delta=DELTA)
-    with pytest.raises(BudgetExceededError):
-        search(ledger=small)
-    assert list((tmp_path / "memory").rglob("*")) == [tmp_path / "memory" / "private_search"]
-
-
 @pytest.mark.parametrize("lost", ["copy", "other"])
 def test_a_search_whose_charge_the_ledger_lost_is_charged_again(search, ledger, monkeypatch, tmp_path, lost):
     path, copy = tmp_path / "ledger.sqlite", tmp_path / "copy.sqlite"
@@ -204,13 +190,17 @@ def test_no_name_of_a_file_follows_from_the_rows(search, monkeypatch, tmp_path):
     assert names[0].isdisjoint(names[1])
 
 
-@pytest.mark.parametrize("how", ["finished", "refused", "failed"])
+@pytest.mark.parametrize("how", ["finished", "refused", "failed", "over budget"])
 def test_a_search_that_is_over_leaves_no_file(search, metric, ledger, tmp_path, how):
-    metric_refuses = {"scoring": metric} if how == "failed" else {}
-    options = {"grid": {"n_steps": [2, 0]}} if how == "refused" else metric_refuses
-    with nullcontext() if how == "finished" else pytest.raises((ValueError, RuntimeError)):
+    kinds = {
+        "refused": ({"grid": {"n_steps": [2, 0]}}, ValueError),
+        "failed": ({"scoring": metric}, RuntimeError),
+        "over budget": ({"epsilon": 31.0}, BudgetExceededError),
+    }
+    options, error = kinds.get(how, ({}, None))
+    with nullcontext() if error is None else pytest.raises(error):
         search(**options)
-    assert len(ledger.charges()) == (how != "refused")
+    assert len(ledger.charges()) == (how in ("finished", "failed"))
     assert list((tmp_path / "memory").rglob("*")) == [tmp_path / "memory" / "private_search"]
 
 

@@ -75,15 +75,6 @@ class TestMessages:
         with pytest.raises(ValueError, match=f"^{name}="):
             ridge(**{name: 10**400})
 
-    @pytest.mark.parametrize("algorithm", ["p", "s"])
-    def test_fewer_public_rows_than_an_algorithm_needs(self, algorithm):
-        with pytest.raises(ValueError, match=r"X_pub has 2; pass more public rows, or as algorithm a PAZO"):
-            fit(y=Y % 2, public=(X_PUB[:2], Y_PUB[:2]), algorithm=PAZO(algorithm))
-
-    def test_ragged_rows_to_predict(self):
-        with pytest.raises(ValueError, match=r"^X must hold real numbers"):
-            fit().predict([[], [1.0], [1.0, 2.0]])
-
     @pytest.mark.parametrize("where", ["X", "X_pub", "predict"])
     def test_sparse_rows_with_indices_out_of_their_shape(self, where):
         broken, clf = sp.csr_array(X), fit()
@@ -303,12 +294,6 @@ class TestModels:
     def test_the_tables_of_reports_have_every_field(self, kind):
         listed = kind._allowed | report._DATASET
         assert listed.keys() == {field.name for field in fields(kind)}
-
-    @pytest.mark.parametrize("name", ["coef_", "classes_", "_row_map"])
-    @pytest.mark.parametrize("huge", [{"range": [0, 10**12, 1]}, {"labels": ["a"], "dtype": "<U99999999"}])
-    def test_a_small_file_cannot_fill_the_memory(self, forged, name, huge):
-        with pytest.raises(ValueError, match=r"cannot be read as a model"):
-            forged(lambda attributes: attributes.update({name: huge}))
 
     def test_a_narrow_number_in_a_report(self, forged):
         narrow = {"epsilon": {"scalar": 1.5, "dtype": "float32"}}

@@ -114,12 +114,16 @@ def test_bad_rows_are_refused_before_noise_and_charge_and_quoted_by_nothing(
 
 @every
 def test_a_charge_is_as_large_as_reported_and_says_how_it_ended(release, people, monkeypatch):
-    result = release(ledger=people)
-    assert [charge.outcome for charge in people.charges()] == ["finished"] * len(people.charges())
+    result = release(ledger=people.for_purpose("churn model, Q3"))
+    charges = people.charges()
+    assert [(each.outcome, each.purpose) for each in charges] == [("finished", "churn model, Q3")] * len(
+        charges
+    )
     report = release.report(result)
     if report is not None:
         assert report.private and report.dataset == "people" and report.unit == "row"
         assert report.dataset_spent == pytest.approx(people.spent)
+        assert "people, for 'churn model, Q3': epsilon " in str(report)
     n_charges, seen = len(people.charges()), []
 
     def crash(*arguments):
@@ -211,8 +215,11 @@ def test_a_seed_is_warned_of_before_noise_and_charge(release, people, nothing_re
 
 @every
 def test_an_epsilon_and_a_delta_that_are_too_large_are_warned_of_once(release):
-    _, caught = said_of(lambda: release(epsilon=20.0, delta=0.05))
+    result, caught = said_of(lambda: release(epsilon=20.0, delta=0.05))
     said = [str(each.message) for each in caught]
+    report = release.report(result)
+    for words in ("epsilon is above 10", "delta is not below 1/n"):
+        assert report is None or any(text.startswith(words) for text in report.warnings), words
     # A threshold fits to some of the rows and evaluates the others.
     below = "delta=0.05 is not below 1/n" + (f" = {1 / N:.6g}" if release.n_warnings == 1 else "")
     for words in ("epsilon=20 guarantees next to", below):

@@ -10,6 +10,7 @@ import sklearn
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.model_selection import public_params
+from skmixdp.privacy import PrivacyLedger
 
 
 def draw_rows(n, *, n_classes=3, seed=0):
@@ -85,7 +86,8 @@ def refuse(good, no_noise):
         kind(**fixed).fit(**arguments)
 
     def check(match, parameters=None, *, error=ValueError, **given):
-        model = kind(**(fixed | (parameters or {})))
+        ledger = PrivacyLedger(":memory:").add_dataset("people", epsilon=10.0, delta=1e-3)
+        model = kind(**(fixed | {"ledger": ledger} | (parameters or {})))
         with pytest.raises(error) as caught:
             model.fit(**(arguments | given))
         message = str(caught.value)
@@ -93,6 +95,7 @@ def refuse(good, no_noise):
         assert "\n" not in message and ". " not in message and message.endswith("."), message
         assert "np." not in message and len(message) < 300, message
         assert not any(hasattr(model, name) for name in ("coef_", "intercept_", "privacy_", "n_iter_"))
+        assert ledger.charges() == []
         return message
 
     return check

@@ -16,10 +16,9 @@ from skmixdp import (
     fit_many,
 )
 from skmixdp.algorithms import PAZO
-from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import PrivacyLedger
-from tests.conftest import Watched, failing, heads_of_passes
-from tests.private_names import dotted_path, loop
+from tests.conftest import Watched, heads_of_passes
+from tests.private_names import dotted_path
 from tests.rounding import assert_close
 from tests.unit.rows.conftest import HELD
 
@@ -103,15 +102,6 @@ def test_one_bad_estimator_leaves_all_as_they_were():
     assert not hasattr(fresh, "coef_")
     fresh.fit(X, y, **PUBLIC)  # nothing is waiting any more
     assert hasattr(fresh, "coef_")
-
-
-def test_each_pays_and_nothing_is_released_where_one_cannot(tmp_path, monkeypatch):
-    ledger = PrivacyLedger(tmp_path / "ledger.db").add_dataset("rows", epsilon=1.2, delta=1e-4)
-    both = [MixedDPLogisticRegression(epsilon=1.0, random_state=None, ledger=ledger) for _ in range(2)]
-    monkeypatch.setattr(loop, "release", failing("something was released"))
-    with pytest.raises(BudgetExceededError):
-        fit_many(both, X, y, **PUBLIC)
-    assert not hasattr(both[0], "coef_")
 
 
 def test_what_is_no_head_of_ours_and_what_comes_twice_is_refused():

@@ -19,7 +19,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPLogisticRegression, RowMapping, fit_many
+from skmixdp import MixedDPLogisticRegression, fit_many
 from skmixdp.algorithms import AdaMix
 from skmixdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skmixdp.model_selection import WithPublicRows, public_params
@@ -256,33 +256,6 @@ def test_charges_to_another_ledger_stay_and_say_how_they_ended(rows, head, ledge
         fit_many(heads, *rows)
     assert other.charges() == []
     assert [charge.outcome for charge in ledger.report().failed] == ["failed: BudgetExceededError"]
-
-
-@pytest.mark.parametrize(
-    ("bad", "given", "match"),
-    [
-        ({"epsilon": -1}, {}, "epsilon=-1"),
-        ({"ledger": "ledger.sqlite"}, {}, r"must be None or a data set of a ledger, such as PrivacyLedger\("),
-        ({"ledger": PrivacyLedger(":memory:")}, {}, r"ledger=PrivacyLedger\(':memory:'\) must be"),
-        ({}, {"y": np.full(60, 7)}, "is not one of the classes"),
-        ({"init": np.ones((2, 2))}, {}, "init"),
-        (
-            {"learning_rate": "auto", "rows": RowMapping(norm=None)},
-            {"X_pub": None, "y_pub": None},
-            "learning_rate",
-        ),
-        ({"batch_size": 61}, {}, "batch_size=61"),
-        ({"epsilon": 1e-3, "noise_multiplier": 1.0, "n_steps": None}, {}, "is too small for one step"),
-        ({"neighboring": "replace_one"}, {}, "not the relation"),
-    ],
-)
-def test_what_fails_before_the_first_release_is_not_charged(rows, head, ledger, bad, given, match):
-    adding = ledger.ledger.add_dataset("adding", epsilon=100.0, delta=DELTA, neighboring="add_or_remove_one")
-    clf = head(classes=[0, 1, 2]).set_params(**({"ledger": adding} | bad))
-    arguments = rows._asdict() | given
-    with pytest.raises(ValueError, match=match):
-        clf.fit(**arguments)
-    assert adding.charges() == []
 
 
 def test_clones_and_pickles_charge_the_same_ledger(rows, head, ledger):

@@ -14,7 +14,6 @@ from sklearn.preprocessing import StandardScaler
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPModuleClassifier, fit_many
 from skmixdp.algorithms import PAZO
 from skmixdp.datasets import open_rows
-from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.inference import private_inference
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, PublicWhitener, RowNormalizer
@@ -241,10 +240,6 @@ class TestNoPublicRows:
         given = head.fit(rows.X, rows.y, X_pub, y_pub).coef_
         np.testing.assert_array_equal(given, head.fit(rows.X, rows.y).coef_)
         assert head.privacy_.n_public == 0
-
-    def test_the_classes_are_then_declared_or_a_leak(self, rows, head):
-        with pytest.warns(PrivacyLeakWarning, match="classes were read from the private labels"):
-            head.fit(rows.X, rows.y, rows.X_pub[:0], rows.y_pub[:0])
 
     def test_a_search(self, rows):
         head = MixedDPLogisticRegression(classes=[0, 1, 2])

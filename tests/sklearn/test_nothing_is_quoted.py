@@ -73,6 +73,8 @@ BAD_X = {
     "flat": changed(X, (slice(None, None, N_ROWS - 1), slice(None)), NUMBER).ravel(),
     "three-dimensional": changed(X, ROW, NUMBER)[:, :, np.newaxis],
     "no columns": np.empty((N_ROWS, 0)),
+    "sparse NaN": sp.csr_array(changed(X, (ROW, slice(0, 2)), [NUMBER, np.nan])),
+    "sparse infinity": sp.csr_array(changed(X, (ROW, slice(0, 2)), [NUMBER, np.inf])),
 }
 BAD_X["list"][ROW, 1] = [TEXT, NUMBER]
 
@@ -270,19 +272,6 @@ def test_that_most_labels_are_distinct_is_not_warned_of(dtype):
         assert heard.error is None
         said.append(heard.warned)
     assert said[0] == said[1]
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_sparse_rows(bad):
-    rows = sp.csr_array(changed(X, (ROW, slice(0, 2)), [NUMBER, bad]))
-    for action in (
-        lambda: head().fit(rows, Y, **PUBLIC),
-        lambda: fitted().private_score(rows, Y, noise_multiplier=9.0),
-        lambda: fitted().predict(rows),
-        lambda: RowNormalizer().transform(rows),
-        lambda: PublicOnly(MinMaxScaler()).fit(X, X_pub=X_PUB).transform(rows),
-    ):
-        refused(action)
 
 
 # -- rows in chunks --------------------------------------------------------------

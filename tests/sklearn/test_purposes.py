@@ -18,11 +18,9 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import skmixdp
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
-from skmixdp.algorithms import DPZero
+from skmixdp import MixedDPLogisticRegression
 from skmixdp.inspection import ConfusionDisplay, ensemble_report
-from skmixdp.model_selection import PrivateSearchCV, WithPublicRows, private_evaluation
-from skmixdp.preprocessing import NoisyScaler
+from skmixdp.model_selection import WithPublicRows
 from skmixdp.privacy import GaussianEvent, PrivacyLedger
 from tests.private_names import main
 
@@ -43,30 +41,13 @@ def head(ledger=None, classes=(0, 1, 2), **terms):
     return MixedDPLogisticRegression("noisy-gd", ledger=ledger, classes=list(classes), **(NEAR | terms))
 
 
-def searched(ledger):
-    terms = {"epsilon": 1.0, "scoring": "private", "ledger": ledger, **NEAR}
-    return PrivateSearchCV(head(), {"l2": [0.0, 0.1]}, **terms).fit(X, Y)
-
-
 def shown(ledger):
     fitted = head().fit(X, Y).set_params(ledger=ledger)
     return ConfusionDisplay.from_estimator(fitted, X, Y, noise_multiplier=10.0)
 
 
-UNITS = {"target_center": 5.0, "target_scale": 1.0, **NEAR}
-FEW = {"n_steps": 5, "classes": [0, 1, 2], **NEAR}
-BINARY = head(classes=(0, 1))
-TERMS = {"epsilon": 1.0, **NEAR}
 USES = {
-    "fit": lambda ledger: head(ledger).fit(X, Y),
-    "regression": lambda ledger: MixedDPRidge("noisy-gd", ledger=ledger, **UNITS).fit(X, X[:, 0]),
-    "losses": lambda ledger: MixedDPLogisticRegression(DPZero(), ledger=ledger, **FEW).fit(X, Y),
-    "scaler": lambda ledger: NoisyScaler(1.0, 1e-3, bounds=(0.0, 9.0), ledger=ledger).fit(X),
-    "many": lambda ledger: fit_many([head(ledger)], X, Y)[0],
-    "score": lambda ledger: head().fit(X, Y).set_params(ledger=ledger).private_score(X, Y, epsilon=1.0),
-    "confusion": shown,
-    "evaluation": lambda ledger: private_evaluation(BINARY.fit(X, TWO), X, TWO, ledger=ledger, **TERMS),
-    "search": searched,
+    "display": shown,
     "clone": lambda ledger: clone(clone(head(ledger))).fit(X, Y),
     "copy": lambda ledger: copy.deepcopy(head(ledger)).fit(X, Y),
     "pickle": lambda ledger: pickle.loads(pickle.dumps(head(ledger))).fit(X, Y),
@@ -90,14 +71,6 @@ def test_each_charge_has_its_purpose(use, people):
     assert {charge.purpose for charge in people.charges()} == {WORDS}
     assert {charge.outcome for charge in people.charges()} == {"finished"}
     assert people.spent == people.for_purpose("another").spent > 0  # one budget
-
-
-@pytest.mark.parametrize("make", [lambda ledger: head(ledger).fit(X, Y), searched])
-def test_reports_say_the_purpose(make, people):
-    report = make(people.for_purpose(WORDS)).privacy_
-    assert report.dataset_purpose == WORDS
-    assert f"people, for '{WORDS}': epsilon " in str(report)
-    assert make(people).privacy_.dataset_purpose == "" and make(None).privacy_.dataset_purpose is None
 
 
 def test_a_saved_model_keeps_the_purpose(people, tmp_path):

@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPRidge, RowMapping
+from skmixdp import MixedDPRidge
 from skmixdp.algorithms import AdaMix, NoisyGD
 from skmixdp.model_selection import public_params
 from skmixdp.preprocessing import PublicOnly
@@ -242,17 +242,5 @@ class TestRefusals:
         sources = (X_PUB[:50], X_PUB[50:]), (Y_PUB[:50], Y_PUB[50:, 0])
         refuse("^the sources of y_pub differ", X_pub=sources[0], y_pub=sources[1])
 
-    def test_sample_weight(self, refuse):
-        refuse("sample_weight has shape", sample_weight=np.ones(899))
-        refuse("does not accept weights; leave it out", error=TypeError, weights=np.ones(900))
-
-    def test_a_start_of_another_shape(self, refuse):
-        for init in (np.ones(3), np.ones((3, 8)), np.full((2, 8), NAN), None):
-            refuse(r"^init.* must be a finite array of shape \(2, 8\)", {"init": init})
-
     def test_a_clip_that_needs_bounded_residuals(self, refuse):
         refuse("^NoisyGD cannot train squared loss: .*pass a number", {"algorithm": NoisyGD("lipschitz")})
-
-    def test_unknown_scale_of_rows(self, refuse):
-        given, none = {"rows": RowMapping(norm=None), "target_scale": 1.0}, {"X_pub": None, "y_pub": None}
-        refuse("learning_rate='auto' needs rows of a known scale", given, **none)
