@@ -47,10 +47,7 @@ def factory(name, mu, n_steps=2, **options):
 
 
 def one_of_each(names, part=0, n_parts=1):
-    """Parameters of a test: of each algorithm the first name, and the others marked slow.
-
-    Tests that share the algorithms among them each take one ``part`` of ``n_parts``, and mark the rest slow.
-    """
+    """Parameters of a test: of each algorithm the first name, and the others marked slow."""
     kinds = [(name.split(",")[0], type(ALGORITHMS[name.removeprefix("ridge, ")])) for name in names]
     quick = [number for number, kind in enumerate(kinds) if kind not in kinds[:number]][part::n_parts]
     return [

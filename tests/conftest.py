@@ -88,10 +88,7 @@ class Watched(NoiseSource):
         return super().add_noise(np.zeros_like(array), scale, grid)
 
     def moves(self, other: "Watched", noise_multiplier: float, rounding: float = 0.0) -> list[float]:
-        """How far each sum is from that of another run, in units of what its noise is for.
-
-        The sums themselves are rounded, by ``rounding`` of their length.
-        """
+        """How far each sum is from that of another run, in units of what its noise is for."""
         return [
             max(np.linalg.norm(a - b) - rounding * np.linalg.norm(a), 0) * noise_multiplier / scale
             for a, b, scale in zip(self.sums, other.sums, self.scales, strict=True)

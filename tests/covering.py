@@ -20,10 +20,7 @@ import pytest
 
 
 def covering_set(cases: Sequence[Mapping[str, Hashable]], together: Sequence[Sequence[str]] = ()) -> set[int]:
-    """Numbers of cases that have every value of each parameter, and every combination of those ``together``.
-
-    Greedy: the next case is one of those that add most, of these one with values that were taken least often.
-    """
+    """Numbers of cases with every value of each parameter, and every combination of those ``together``."""
     names = {name for case in cases for name in case}
     if unknown := {name for group in together for name in group} - names:
         raise ValueError(f"no case has the parameters {sorted(unknown)}")
@@ -78,11 +75,7 @@ def redundant(
 
 
 def leave_out_the_rest(metafunc: pytest.Metafunc) -> None:
-    """Do not even make the cases of a test that are redundant, which takes longer than to choose them.
-
-    With ``--covering``, so is every test, and no combinations are kept. What pytest makes cases of has no
-    public name.
-    """
+    """Do not even make the cases of a test that are redundant, which takes longer than to choose them."""
     test = metafunc.definition
     all_tests = metafunc.config.getoption("covering", default=False)
     mark = _mark_of(test) or (pytest.mark.covering() if all_tests else None)

@@ -38,10 +38,7 @@ class GivenPredictions(RegressorMixin, BaseEstimator):
 
 
 class RoundedByPlace(GivenScores):
-    """Adds to the given probability what follows from a row's place and the number of rows.
-
-    The rounding of matrix products does so too, by less.
-    """
+    """Adds to the given probability what follows from a row's place and the number of rows."""
 
     def predict_proba(self, X):
         n_rows = len(X)

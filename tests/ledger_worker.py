@@ -1,7 +1,4 @@
-"""What the processes of ``tests/unit/privacy/test_ledger_processes.py`` do to one ledger.
-
-In a module of its own, so that a server imports it once and forks a process wherever one is needed.
-"""
+"""What the processes of ``tests/unit/privacy/test_ledger_processes.py`` do to one ledger."""
 
 import os
 import signal

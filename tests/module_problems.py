@@ -90,10 +90,7 @@ def module_problem(module: Any = None, **sizes) -> Problem:
 
 
 def gradient_problem(module: Any = None, loss=cross_entropy, chunk_size: int = 64, weights=None, **sizes):
-    """A problem whose info is a module's, for steps of first order, and what makes a source of rows.
-
-    ``weights`` are those of the private rows; None stands for ones.
-    """
+    """A problem whose info is a module's, for steps of first order, and what makes a source of rows."""
     problem = make_problem(**sizes)
     public = problem.info.view.data
     W = all_of(linear_module(problem.info.view.W) if module is None else module)

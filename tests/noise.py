@@ -1,7 +1,4 @@
-"""What went into each release of a fit, what was stated of it, what noise was asked for, and what came out.
-
-The one place where tests know the names of the function and of the method through which all noise goes.
-"""
+"""What went into each release of a fit, what was stated of it, the noise asked for, and what came out."""
 
 import importlib
 import math
@@ -115,11 +112,7 @@ class _Rows:
 def watch(
     monkeypatch: Any, sabotage: Sabotage | None = None, listener: Listener | None = None
 ) -> list[Release]:
-    """Record all releases from now on, in their order, and change what they hand out.
-
-    The exact sums are taken from the rows and the noisy ones from what a run receives, so that noise
-    which gets lost anywhere in between is missed.
-    """
+    """Record all releases from now on, in their order, and change what they hand out."""
     asked: list[tuple[NoiseSource, float, float | None]] = []
 
     def asking(method):

@@ -1,9 +1,4 @@
-"""Tables that differ in one odd cell, by which their holders choose the types of columns.
-
-pandas, polars and others give a column a type by all of its cells. A word makes numbers objects, a gap makes
-integers floats, and a number that single precision cannot hold makes a column float64. None of that may move
-what any other row contributes, or what anybody sees.
-"""
+"""Tables that differ in one odd cell, by which their holders choose the types of columns."""
 
 import pathlib
 import tempfile
@@ -151,11 +146,7 @@ HOLDERS: dict[str, Callable[[Columns], Any]] = {
 def check_odd_cell(
     monkeypatch: Any, path_of: Callable[[Any], Path], one: Any, other: Any, *, row: int = ROW, **options: Any
 ) -> bool:
-    """Replay what was done with one table with its neighbour, which has an odd cell in a ``row``.
-
-    Either the neighbour is refused before anything is released or charged, without a word of its cells, or
-    nothing else differs. Returns whether it was refused.
-    """
+    """Replay what was done with one table with its neighbour, which has an odd cell in a ``row``."""
     first = seen(monkeypatch, path_of(one), **options)
     assert not first.failed, first.facts["outcome"]
     assert first.releases

@@ -257,10 +257,7 @@ def released(
 
 
 def check_sensitivities(monkeypatch: Any, fit: Callable[[], Any], n_rows: int, *, more_than: int) -> None:
-    """Zeroing out the first row moves each of many releases of a fit by at most its sensitivity.
-
-    The second fit is handed what the first one released, so that both ask the same queries.
-    """
+    """Zeroing out the first row moves each of many releases of a fit by at most its sensitivity."""
     full, _ = released(monkeypatch, fit, np.zeros(n_rows, bool))
     without, _ = released(monkeypatch, fit, np.arange(n_rows) == 0, full)
     assert len(full) == len(without) > more_than

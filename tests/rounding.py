@@ -1,9 +1,4 @@
-"""Comparisons of floating-point arrays that hold on every processor.
-
-Processors differ in the order in which they add the terms of a product, and each addition rounds. The error
-is relative to the sum of the magnitudes of the terms. An entry that is small by cancellation can have any
-relative error of its own, so a relative tolerance alone fails on some processors.
-"""
+"""Comparisons of floating-point arrays that hold on every processor."""
 
 import numpy as np
 
@@ -26,9 +21,6 @@ def assert_close(actual, expected, rounding=DOUBLE, *, terms=None):
 
 
 def assert_relative(actual, expected, rtol=1e-7):
-    """Each entry has at most this relative error, as where nothing cancels: closed forms, lengths and counts.
-
-    Values of both signs are refused, since they may be differences.
-    """
+    """Each entry has at most this relative error, as where nothing cancels: closed forms, lengths, counts."""
     assert np.all(np.asarray(expected) >= 0), "values of both signs: use assert_close"
     np.testing.assert_allclose(actual, expected, rtol=rtol, atol=0)

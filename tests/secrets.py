@@ -122,15 +122,7 @@ _BITS = 18
 
 
 class Needles:
-    """Numbers that nothing may hold.
-
-    Parameters
-    ----------
-    arrays : iterable of arrays
-        The numbers. Also searched is each array divided by ``n_rows``.
-    n_rows : int
-        Number of rows.
-    """
+    """Numbers that nothing may hold."""
 
     def __init__(self, arrays: Iterable[np.ndarray], n_rows: int) -> None:
         sums = [np.atleast_1d(np.asarray(array, np.float64)) for array in arrays]

@@ -47,10 +47,7 @@ def documented(docstring, title="Parameters"):
 
 
 def parameters(value):
-    """Names of what is passed to a function, or to the constructor of a class.
-
-    What ``fit`` takes under the name ``unsupported`` it refuses in one sentence.
-    """
+    """Names of what is passed to a function, or to the constructor of a class."""
     hidden = ("self", "cls", "unsupported")
     return [name for name in inspect.signature(value).parameters if name not in hidden]
 

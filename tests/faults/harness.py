@@ -1,9 +1,4 @@
-"""A forked child does a job, and a fault befalls it: it is killed, cancelled, or cannot write to the disk.
-
-Faults strike at a point of the job. Points are the calls that Python makes and sees returning, counted by its
-profiler in a first run without a fault. A kill after a delay strikes within calls too, such as the commit of
-a database.
-"""
+"""A forked child does a job, and a fault befalls it: it is killed, cancelled, or cannot write to the disk."""
 
 import ctypes
 import errno
@@ -39,17 +34,7 @@ CANCELLED, REFUSED = 3, 4
 
 
 class Job:
-    """Something that keeps results or charges a budget, and what must hold however it ends.
-
-    Attributes
-    ----------
-    name : str
-        What the table calls it.
-    size : int
-        Bytes that it writes, more or less; a disk with less is full.
-    faults : tuple of str
-        What may befall it.
-    """
+    """Something that keeps results or charges a budget, and what must hold however it ends."""
 
     name = ""
     size = 200_000
@@ -101,19 +86,7 @@ class Fault:
 
 @dataclass
 class Ended:
-    """How a child ended.
-
-    Attributes
-    ----------
-    status : int
-        As ``os.waitpid`` gives it.
-    said : list of str
-        What it told.
-    seconds : float
-        Time from the start of the job.
-    calls, system_calls : int
-        Points at which a fault could have struck; of a child that counted them.
-    """
+    """How a child ended."""
 
     status: int
     said: list[str]

@@ -124,18 +124,7 @@ def peak_memory(kind: Kind, rows: Any, labels: Any) -> int:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two neighbours compared.
-
-    Attributes
-    ----------
-    slower : float
-        Median processor time of the data set over that of its neighbour, minus 1.
-    auc, margin : float
-        Probability that a fit of the data set takes longer than one of its neighbour, and half of its 99%
-        interval.
-    differing : list of str
-        Other traces that differ by more than chance, at a level of 0.0001.
-    """
+    """Two neighbours compared."""
 
     slower: float
     auc: float

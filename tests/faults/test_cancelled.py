@@ -19,11 +19,7 @@ EVENT, RELATION = GaussianEvent(1e4, 1), "add_or_remove_one"
 
 
 def cancellations(work, step=1):
-    """Cancel some work at one point after another: wherever a function begins or a call returns.
-
-    Yields the errors, whose tracebacks hold all frames, as in an interactive session. An interruption within
-    a finalizer is said and goes no further, and the work ends: None is yielded for it, and at the end.
-    """
+    """Cancel some work at one point after another: wherever a function begins or a call returns."""
     at, points = 0, 1
 
     def profile(frame, event, argument):

@@ -91,10 +91,7 @@ def _late(*_: Any) -> None:
 
 @contextmanager
 def limits(*, pickles: bool = False) -> Iterator[Path]:
-    """A case: it must end in time, write nowhere but in this empty folder, and unpickle nothing.
-
-    The folder is the current one for the moment.
-    """
+    """A case: it must end in time, write nowhere but in this empty folder, and unpickle nothing."""
     before, notes = Path.cwd(), (list[str](), list[str]())
     former = signal.signal(signal.SIGPROF, _late)
     with tempfile.TemporaryDirectory(prefix="fuzz-") as name:

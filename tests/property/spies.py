@@ -24,10 +24,7 @@ from tests.unit.rows.conftest import HELD
 
 
 def prepare(kind, monkeypatch):
-    """Skip rows that need what is not installed.
-
-    Where asked, treat tensors as those of a device, and narrow rows as wide ones.
-    """
+    """Skip rows that need what is not installed."""
     if kind.endswith("as if wide"):
         monkeypatch.setattr(streamed, "NARROW", 0)
     if kind.startswith("torch"):

@@ -1,9 +1,4 @@
-"""A row that contributes nothing moves no bit of the sums, on any source.
-
-Features, lengths and labels of private rows may decide what a row contributes, and nothing else: not the
-precision in which its block is added up, its order or its place, nor which code does it. So sums are the
-same, bit for bit, whatever a row is whose contribution is zero.
-"""
+"""A row that contributes nothing moves no bit of the sums, on any source."""
 
 import numpy as np
 import pytest

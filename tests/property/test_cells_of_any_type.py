@@ -1,8 +1,4 @@
-"""One odd private cell changes the type of its column, and nothing that is read of other rows.
-
-pandas gives a column its type by all of its cells. So the same cells are encoded in columns of every type
-that can hold them, and next to odd ones; the other rows must keep their bits.
-"""
+"""One odd private cell changes the type of its column, and nothing that is read of other rows."""
 
 import warnings
 from datetime import UTC, date, datetime, timedelta, timezone

@@ -1,9 +1,4 @@
-"""Sparse rows that are centred and whitened by linearity obey the clip.
-
-However near to the mean they lie, or along what the whitening shortens.
-
-The truth is computed in extended precision from the same factors.
-"""
+"""Sparse rows that are centred and whitened by linearity obey the clip."""
 
 from dataclasses import replace
 

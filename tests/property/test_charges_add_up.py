@@ -1,10 +1,4 @@
-"""All releases of a fit, whatever stages it has, add up to the budget that its report states.
-
-What a release costs is the squared ratio of its sensitivity and the scale of its noise, as they were when the
-noise was drawn. Stages are combined in every way: class counts, checks of the start, starts that are
-left out, learned geometry and lengths, adjustments and comparisons. A stage that is forgotten in the account,
-or a share that is given to two stages, is at least a few thousandths of the budget.
-"""
+"""All releases of a fit, whatever stages it has, add up to the budget that its report states."""
 
 import math
 

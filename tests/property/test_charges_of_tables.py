@@ -1,9 +1,4 @@
-"""All releases of a fit to a table add up to its budget, also where what was learned changes what follows.
-
-Noisy columns decide whether rows are standardised: then a second moment may follow, and else the centre and
-the directions of unit rows, or nothing. What a release costs is its squared sensitivity over the scale of its
-noise, as in :mod:`tests.property.test_charges_add_up`.
-"""
+"""All releases of a fit to a table add up to its budget, also where what was learned changes what follows."""
 
 import math
 

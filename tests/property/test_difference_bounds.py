@@ -1,10 +1,4 @@
-"""Norms that are made of differences, and what is clipped by them.
-
-``g - M`` and ``g - V V^T g`` are clipped by a length that is computed from products. Where they
-cancel, the products' rounding is all that is left. The rows that hypothesis looks for nearly
-equal what is subtracted, in both precisions, at every scale; the lengths of what they would
-contribute are computed in long double from the numbers that leave the clipper.
-"""
+"""Norms that are made of differences, and what is clipped by them."""
 
 import numpy as np
 import pytest

@@ -1,9 +1,4 @@
-"""Frames of any cells: a row becomes what it is by itself, and nothing is learned from private rows.
-
-Private cells decide the type of their column: a gap makes real numbers of integers, and a text makes objects
-of them. The replay of a fit to a neighbouring frame shows what lets such a change through; see
-:mod:`tests.replay`.
-"""
+"""Frames of any cells: a row becomes what it is by itself, and nothing is learned from private rows."""
 
 import warnings
 from datetime import date, datetime, timedelta

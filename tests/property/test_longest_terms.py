@@ -1,8 +1,4 @@
-"""Sums from which differences are computed have terms no longer than is stated of them.
-
-A row's gradient may nearly equal the public one. Little of it is then released, and its full length is added
-up and rounded: the rounding of sums is stated in units of the longest term.
-"""
+"""Sums from which differences are computed have terms no longer than is stated of them."""
 
 from dataclasses import replace
 

@@ -1,8 +1,4 @@
-"""A row or person that goes, comes or stands elsewhere moves no release of a fit by more than is stated.
-
-Rows come in pairs of unlike ones, as in a file that is sorted by household. Whatever goes by the places of
-rows then moves nearly all counts. See :mod:`tests.replay` for what is compared.
-"""
+"""A row or person that goes, comes or stands elsewhere moves no release of a fit by more than is stated."""
 
 import warnings
 from dataclasses import dataclass, replace

@@ -1,10 +1,4 @@
-"""No fitted object, report, pickle or file holds an exact sum of private rows, a private row, or a digest.
-
-Exact sums are recorded where they are computed, before their noise. They are then searched in all that can be
-reached from what a fit returns, hidden attributes and closures too, and in the bytes of everything that is
-written. Rows are searched in the same way, and so are usual digests of the rows and of the labels, also in
-the names of files.
-"""
+"""No fitted object, report, pickle or file holds an exact sum of private rows, a private row, or a digest."""
 
 import functools
 import hashlib

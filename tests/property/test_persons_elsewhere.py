@@ -1,7 +1,4 @@
-"""Scores, evaluations, scalers and searches show of all rows of one person what their noise pays for.
-
-The neighbours and the comparison are those of :mod:`tests.property.test_persons_replay`.
-"""
+"""Scores, evaluations, scalers and searches show of all rows of one person what their noise pays for."""
 
 from functools import cache
 from itertools import product

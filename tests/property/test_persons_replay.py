@@ -1,8 +1,4 @@
-"""A fit with persons shows of all rows of one person what its noise pays for, and nothing else.
-
-Each pair of neighbours differs in the rows of one person, in their values, labels and number; see
-:mod:`tests.replay`.
-"""
+"""A fit with persons shows of all rows of one person what its noise pays for, and nothing else."""
 
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,4 @@
-"""Rows of curves, kept as a piece and a place in it, obey the clip and the rounding that is stated.
-
-The truth is computed in extended precision from the same pieces, places and factors.
-"""
+"""Rows of curves, kept as a piece and a place in it, obey the clip and the rounding that is stated."""
 
 from dataclasses import replace
 from functools import partial
@@ -185,11 +182,7 @@ def test_products_are_as_exact_as_the_clips_are_told(loops, seed, dtype, m):
 
 
 def roundings(seed, n, *, loops, m):
-    """How far the rounding of a sum moves if each row in turn is zeroed out, and what is stated of it.
-
-    Terms are no longer than 1, which is as long as the clip allows. Rows are near the mean, or shorter than
-    their vertices.
-    """
+    """How far the rounding of a sum moves if each row in turn is zeroed out, and what is stated of it."""
     rng = np.random.default_rng([seed, n])
     chosen = basis(rng, 2, 1)
     near = np.array([chosen.center + rng.choice([1e-5, 1e-3]) * rng.normal(size=3) / chosen.factor] * n)

@@ -1,9 +1,4 @@
-"""No private row arrives where public rows are wanted, whatever it is called on the way.
-
-Each path is run twice, with entirely different private rows, and the second run gets the noisy arrays of the
-first. Whatever arrives at a function of public rows, or is seen afterwards, must then be the same, bit for
-bit. A type for public arrays would have to be written in hundreds of places, and a cast would pass it.
-"""
+"""No private row arrives where public rows are wanted, whatever it is called on the way."""
 
 import math
 import sys

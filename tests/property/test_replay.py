@@ -1,8 +1,4 @@
-"""What a fit shows of private rows is what its noise pays for, and nothing else; see :mod:`tests.replay`.
-
-Each pair of neighbours differs in one row. It alone has the last class, so any decision by labels, counts,
-equality or sizes of private rows is a decision by this row.
-"""
+"""What a fit shows of private rows is what its noise pays for, and nothing else; see :mod:`tests.replay`."""
 
 import warnings
 from collections.abc import Callable

@@ -1,8 +1,4 @@
-"""No cell or line of a private file decides how others are read.
-
-Files that differ in one row are read by every reader of the command line and of ``open_rows``. All other rows
-have the same bits, and warnings, messages and exit codes are equal.
-"""
+"""No cell or line of a private file decides how others are read."""
 
 import warnings
 from pathlib import Path

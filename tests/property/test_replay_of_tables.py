@@ -1,8 +1,4 @@
-"""What a fit to a table shows of private rows is what its noise pays for; see :mod:`tests.replay`.
-
-Columns are learned by histograms, from which follows what else is released. In the replay of a neighbour the
-noisy histograms are the same, so all that follows must be: the same stages with the same shapes and shares.
-"""
+"""What a fit to a table shows of private rows is what its noise pays for; see :mod:`tests.replay`."""
 
 from dataclasses import replace
 from itertools import product

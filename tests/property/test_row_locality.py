@@ -1,9 +1,4 @@
-"""What a row contributes is a function of that row alone, bit for bit, on every source.
-
-If it were not, one row could move the contributions of all others, and no clip would bound that. So one row
-of many is changed into something extreme: what all other rows contribute must not change by a single bit,
-and nothing at all may change in the sums of a fold to which the row does not belong.
-"""
+"""What a row contributes is a function of that row alone, bit for bit, on every source."""
 
 from dataclasses import replace
 from functools import cache

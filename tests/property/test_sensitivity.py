@@ -1,8 +1,4 @@
-"""One row never moves what is about to be released by more than is stated.
-
-The rows that hypothesis looks for include the worst: long, short, repeated, mislabelled, huge
-and tiny, in both precisions.
-"""
+"""One row never moves what is about to be released by more than is stated."""
 
 import numpy as np
 import pytest

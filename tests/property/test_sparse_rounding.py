@@ -1,8 +1,4 @@
-"""What sparse rows state of their rounding is true, and is not stated for nothing.
-
-A centred sparse row is never formed: its term in a sum is a difference of two terms that may be a thousand
-times as long. Sums are compared with exact ones in rational numbers, with each row and without it.
-"""
+"""What sparse rows state of their rounding is true, and is not stated for nothing."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -57,11 +53,7 @@ def length(difference):
 
 
 def roundings(seed, n, *, whitened):
-    """How far the rounding of a sum moves if each row in turn is zeroed out, and what is stated of it.
-
-    Terms are no longer than 1, which is as long as the clip allows. Also returned is how far the sum is from
-    the exact one.
-    """
+    """How far the rounding of a sum moves if each row in turn is zeroed out, and what is stated of it."""
     rng = np.random.default_rng([seed, n])
     X, row_map = near_the_centre(rng, n, whitened=whitened)
     rows = SparseRows(X, np.zeros(n, int), row_map, np.dtype("float64"))

@@ -1,7 +1,4 @@
-"""Streamed rows that are whitened by linearity obey the clip, however much of them is shortened.
-
-The truth is computed in extended precision from the rows that are multiplied in every pass.
-"""
+"""Streamed rows that are whitened by linearity obey the clip, however much of them is shortened."""
 
 from dataclasses import replace
 

@@ -1,9 +1,4 @@
-"""Released sums, as computed, move by no more than the stated sensitivity when one row is zeroed out.
-
-No slack is allowed for rounding: it is part of what is stated. Rows that are hard to add are searched for:
-many equal ones, alternating signs, one huge row, subnormal numbers, and gradients that are long compared
-with what is released of them.
-"""
+"""Released sums, as computed, move by no more than the stated sensitivity when one row is zeroed out."""
 
 from functools import partial
 

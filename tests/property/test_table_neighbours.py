@@ -1,9 +1,4 @@
-"""What is released for tables moves by at most its sensitivity, and by no more than one row's own part.
-
-The releases are the histograms of columns, the second moment, and the sums of the temperature. One row is
-replaced by something hostile. What all others contribute must stay the same, bit for bit, and nothing that is
-no number may come out.
-"""
+"""What is released for tables moves by at most its sensitivity, and by no more than one row's own part."""
 
 import math
 from functools import partial

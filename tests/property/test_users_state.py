@@ -1,7 +1,4 @@
-"""Settings of NumPy, SciPy and warnings that a user made tell nothing of a private row.
-
-Each pair of neighbours differs in one huge, tiny or subnormal number, at which NumPy may warn or fail.
-"""
+"""Settings of NumPy, SciPy and warnings that a user made tell nothing of a private row."""
 
 import warnings
 

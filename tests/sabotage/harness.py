@@ -29,21 +29,7 @@ _COPIED = (PACKAGE, "tests", "pyproject.toml", "setup.cfg")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of named tests.
-
-    Attributes
-    ----------
-    passed, skipped : int
-        How many tests did.
-    failed : tuple of str
-        Node ids of tests that failed by an assertion.
-    broken : tuple of str
-        What failed otherwise: an error in a fixture, another exception than an assertion's, or pytest itself.
-    seconds : float
-        Processor time, imports included.
-    output : str
-        What was printed.
-    """
+    """What became of named tests."""
 
     passed: int
     skipped: int
@@ -94,10 +80,7 @@ def apply(sabotage: Sabotage, folder: Path) -> None:
 
 
 def run_tests(folder: Path, tests: Sequence[str], patience: float = _PATIENCE) -> Outcome:
-    """Run tests of a copy of the repository in a process of their own, up to the first that fails.
-
-    They are given up after ``patience`` seconds.
-    """
+    """Run tests of a copy of the repository in a process of their own, up to the first that fails."""
     report = folder / "outcomes.json"
     # What an outer run of pytest has set is not meant for this one.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}

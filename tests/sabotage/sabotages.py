@@ -29,19 +29,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Sabotage:
-    """A way to break the guarantee.
-
-    Attributes
-    ----------
-    name : str
-        What is done.
-    breaks : str
-        What would be wrong then, in one sentence.
-    edits : tuple of Edit
-        How it is done.
-    tests : tuple of str
-        Node ids of tests of which one at least must fail.
-    """
+    """A way to break the guarantee."""
 
     name: str
     breaks: str

@@ -27,10 +27,7 @@ class Token:
 
 
 def tokens(text: str) -> list[Token]:
-    """The tokens of a text that need not be complete Python.
-
-    Comments and white space are left out, and so is a comma before a closing bracket.
-    """
+    """The tokens of a text that need not be complete Python."""
     found: list[Token] = []
     for match in _TOKEN.finditer(text):
         key = match.group()
@@ -48,17 +45,7 @@ def tokens(text: str) -> list[Token]:
 
 @dataclass(frozen=True)
 class Definition:
-    """A function, method or assigned name of the package.
-
-    Attributes
-    ----------
-    path : Path
-        Where it is.
-    first, last : int
-        Its lines, decorators included, counted from 1.
-    text : str
-        Its source as :func:`ast.unparse` writes it: lines, brackets and quotes of the file do not matter.
-    """
+    """A function, method or assigned name of the package."""
 
     path: Path
     first: int

@@ -1,7 +1,4 @@
-"""Bad input is refused in one sentence, before any noise is drawn; doubtful input is warned of.
-
-Every refusal names the parameter, leaves no fitted attribute behind and shows no private row.
-"""
+"""Bad input is refused in one sentence, before any noise is drawn; doubtful input is warned of."""
 
 import math
 import re

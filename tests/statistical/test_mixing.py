@@ -1,7 +1,4 @@
-"""What is added to a mixed head has the stated law: a uniform number and a Gaussian one.
-
-With power twins: samples at 2/3 and 3/2 of either scale are rejected.
-"""
+"""What is added to a mixed head has the stated law: a uniform number and a Gaussian one."""
 
 import numpy as np
 from scipy.stats import kstest, norm

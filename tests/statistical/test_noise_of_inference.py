@@ -100,10 +100,7 @@ PATHS = {
 
 
 def checked(logs, sensitivities, *, replaced=False):
-    """Each release has the noise that was asked for, and all cost together what was to be spent.
-
-    A row that is ``replaced`` moves a sum twice as far as one that is zeroed out.
-    """
+    """Each release has the noise that was asked for, and all cost together what was to be spent."""
     mu = mu_of_budget(**TERMS) / (2 if replaced else 1)
     for log in logs:
         assert len(log) == len(sensitivities)

@@ -20,10 +20,7 @@ THRESHOLD = 1e-7
 
 
 def assert_standard_normal(sample):
-    """Accept the sample, and reject its power twins.
-
-    The sum of squares is the most powerful statistic of a scale: 400 draws suffice to reject the twins.
-    """
+    """Accept the sample, and reject its power twins."""
     assert kstest(sample, "norm").pvalue > THRESHOLD
     assert_energies([sample])
     for factor in (2 / 3, 3 / 2):

@@ -158,10 +158,7 @@ def test_rows_outside_a_batch_have_no_part_in_its_sums(monkeypatch, algorithm):
 
 @pytest.mark.parametrize("batch_size", [1, 60])
 def test_sums_are_divided_by_the_expected_size(monkeypatch, batch_size):
-    """A step of rate 1 from zeros is the released sum divided by a number, which is the same for all batches.
-
-    Their realised sizes are secret.
-    """
+    """A step of rate 1 from zeros is the released sum over a number, which is the same for all batches."""
     from skmixdp.algorithms import NoisyGD
 
     X, y = data()

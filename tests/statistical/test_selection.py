@@ -1,8 +1,4 @@
-"""A search chooses by the law that its price was computed for, and its counts carry the stated noise.
-
-Each test must accept the stated law and reject its power twins: means of 2/3 and 3/2, or one
-candidate that is half as likely again as the others. Seeded, so that the verdict is the same every day.
-"""
+"""A search chooses by the law that its price was computed for, and its counts carry the stated noise."""
 
 from functools import cache
 

@@ -1,8 +1,4 @@
-"""Rows of an additive model are refused before the charge or not at all: none after a release.
-
-The stage of the knots maps private rows by nothing, and by functions of what earlier releases told. Were a
-row refused there, the exit would tell of it, and no noise would cover that.
-"""
+"""Rows of an additive model are refused before the charge or not at all: none after a release."""
 
 import numpy as np
 import pytest

@@ -75,10 +75,7 @@ def test_the_epsilon_of_one_run_is_where_the_p_value_reaches_the_level():
 
 
 def largest_probability(m, r, v, mu):
-    """Of v correct guesses or more, under the constraints that :func:`one_run_mu` names: a linear program.
-
-    Its tangents lie above the concave ``1 - f``, so that what it finds is too large, by very little.
-    """
+    """Of v correct guesses or more, under the constraints that :func:`one_run_mu` names: a linear program."""
     correct, wrong = np.arange(r + 1) / m, (r - np.arange(r + 1)) / m
     rows, limits = [], []
     for i in range(1, v + 1):

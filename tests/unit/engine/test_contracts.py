@@ -1,8 +1,4 @@
-"""Shapes of algorithms that the loop must carry without knowing them.
-
-Two rounds in a step on one batch (as in PAZO-S), and several heads in one pass. Two arrays in one release are
-those of GEP in ``test_differences.py``, and an update that mixes past heads is that of ``test_modelmix.py``.
-"""
+"""Shapes of algorithms that the loop must carry without knowing them."""
 
 import inspect
 

@@ -1,7 +1,4 @@
-"""The repair acts on one error and on nothing else; each case in a process of its own.
-
-They are forked from one process that has imported what they share, which takes seconds.
-"""
+"""The repair acts on one error and on nothing else; each case in a process of its own."""
 
 import os
 import subprocess

@@ -171,10 +171,7 @@ class TestSmallBudget:
     @pytest.mark.parametrize("shift", [0.0, 10.0])
     @pytest.mark.parametrize("part", [0.003, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.2, 1.0])
     def test_a_spread_is_about_right_or_there_is_none(self, part, shift):
-        """``part`` is the noise in a count of three histograms, as a part of the rows.
-
-        Where noise hides the range, the spread is that about 0.
-        """
+        """``part`` is the noise in a count of three histograms, as a part of the rows."""
         wide = np.column_stack([X] * 3)
         wide = wide + shift * wide.std(axis=0)
         largest = np.sqrt(np.mean(wide**2, axis=0))

@@ -1,7 +1,4 @@
-"""No row adds more to the sums of a stage than is stated, whatever it holds, and others add the same bits.
-
-Each bound is reached, so a smaller one would be wrong. A new query of a stage is a row of both tables.
-"""
+"""No row adds more to the sums of a stage than is stated, whatever it holds, and others add the same bits."""
 
 import numpy as np
 import pytest

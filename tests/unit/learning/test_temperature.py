@@ -47,11 +47,7 @@ def scaled(W, X, y, noise=0.0):
 @pytest.mark.parametrize("factor", [1 / 8, 0.3, 1.0, 4.0, 16.0])
 @pytest.mark.parametrize("k", [1, 2, 3, 10])
 def test_a_head_that_is_too_sure_or_not_sure_enough_is_calibrated(k, factor):
-    """Outputs are the rows; one output is the logit of the second of two classes.
-
-    Between powers of two, the sums are not straight lines; that is the only error here, next to that of the
-    labels.
-    """
+    """Outputs are the rows; one output is the logit of the second of two classes."""
     Z, y = calibrated(k)
     found = scaled(factor * np.eye(k), Z, y)
     np.testing.assert_allclose(found, np.eye(k), rtol=0.1, atol=1e-12)

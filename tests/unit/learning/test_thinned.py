@@ -113,10 +113,7 @@ def _masks(monkeypatch, members=None):
 
 
 class TestDivisor:
-    """A part is divided by its expected number of rows, not by the number that was drawn, which is private.
-
-    So a part with two fifths of the expected rows shows too few of them for any statistic.
-    """
+    """A part is divided by its expected number of rows, not by that which was drawn, which is private."""
 
     @pytest.fixture(params=[False, True], ids=["as expected", "two fifths of it"])
     def drawn_few(self, request, monkeypatch):

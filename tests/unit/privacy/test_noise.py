@@ -162,10 +162,7 @@ def test_float_noise_ends_at_twelve_standard_deviations_as_the_page_of_the_guara
     ones = 2**64 - 1
 
     def draw(first):
-        """The draw in the tail for a first number, if the second is as large as it can be.
-
-        If the two are refused, it is where the tail begins.
-        """
+        """The draw in the tail for a first number, if the second is as large as it can be."""
         numbers = chain([ones - 255, first, ones], cycle([0, ones]))  # the lowest byte 0 chooses the tail
         generator = np.random.Generator(randomgen.UserBitGenerator(lambda _: next(numbers)))
         return abs(generator.standard_normal())

@@ -1,8 +1,4 @@
-"""How fine the privacy loss is discretised, how few accountants are asked, and that no bound is too low.
-
-For the first two, the accountant is replaced by a curve whose discretisation error is known. How close the
-calibration comes to the budget is in ``test_events.py``.
-"""
+"""How fine the privacy loss is discretised, how few accountants are asked, and that no bound is too low."""
 
 import logging
 import math
