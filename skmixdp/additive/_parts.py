@@ -92,7 +92,9 @@ class Part:
             drawn = _drawn(np.where(shares > _CLEAR * np.median(shares), shares, 0.0), chances[0])
             signs = np.where(np.isnan(shares), np.arange(self.width) % 2 - 0.5, mean[: self.width])[drawn]
             rows = np.zeros_like(rows)
-            rows[np.arange(len(rows)), drawn] = np.where(signs < 0, -1.0, 1.0) * math.sqrt(column.sum_of_squares)
+            rows[np.arange(len(rows)), drawn] = np.where(signs < 0, -1.0, 1.0) * math.sqrt(
+                column.sum_of_squares
+            )
         elif self._levels:
             shares = mean[: len(self._levels)]
             if column.kind == "boolean":

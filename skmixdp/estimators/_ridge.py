@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._fit.stage import Labels, Price, Steps
 from .._fit.stages.labels import TARGET_RELEASES, target_share, unknown_scale
-from .._fit.stages.scales import TARGET_RELEASES, target_share, unknown_scale
 from .._linear.losses import SquaredLoss
 from .._rows.row_map import RowMap, TargetMap
 from .._rows.table import check_columns, check_targets, is_dask, labels_of, named_columns

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ..._engine import Procedure
 from ..._rows.row_map import RowMap
 from ..._rows.scaling import Columns, Whitening, columns_of, is_spread_out, n_groups, second_moment
-from ..rows import PublicRows
 from ..stage import FEWEST_FREE, Fit, Kinds, Price, PublicRows, Stage
 from ..statistics import Worth, share_for
 
