@@ -1,11 +1,9 @@
-"""The driver of fits, and the only training loop: sample, query, release, combine, update.
+"""The plan of a run, the driver of fits, and the only training loop: sample, query, release, combine, update.
 
-A fit is a *procedure*: a generator that yields one :class:`QueryRequest` after the other, and returns when it
-is done. :func:`drive` answers the requests of several procedures. Requests to the same rows share a pass.
-Rows are the same if their keys name the same objects. Nothing compares or counts private rows.
+A fit is a *procedure*: a generator that yields one :class:`QueryRequest` after the other. :func:`drive`
+answers the requests of several. Those whose keys name the same objects share a pass; no rows are compared.
 
-:func:`training` is the part of a procedure that trains a head, by a plan. It contains no
-algorithm: the recipe's query states what is computed of the rows, and its update keeps the state.
+:func:`training` contains no algorithm: the query of a recipe states what is computed of the rows.
 """
 
 import math
@@ -45,11 +43,9 @@ from .release import GaussianMechanism, Released, release
 class Options:
     """Settings of the user that every algorithm respects; ``l2`` and rates are those of the mean objective.
 
-    An ``l2`` of None is 0 in most algorithms.
-
-    If ``exact_sums``, sums must stay on their grid, without projections before the noise is added.
-    ``balancing_intercept`` is the constant of the intercept column, if public rows may balance the classes of
-    the trained head; None if not.
+    An ``l2`` of None is 0 in most algorithms. ``exact_sums`` stay on their grid, without projections before
+    the noise. ``balancing_intercept`` is the constant of the intercept column, if public rows may balance
+    classes.
     """
 
     learning_rate: float | Literal["auto"]
@@ -63,8 +59,7 @@ class Options:
 class PostTrainingRelease:
     """A release over all rows after the last step, for a share of the squared budget.
 
-    ``ask(W, state, multiplier)`` takes the last head, the state of the update and a noise multiplier. It
-    yields queries whose shares sum to at most 1, and returns the head.
+    ``ask(W, state, multiplier)`` yields queries whose shares sum to at most 1, and returns the head.
     """
 
     share: float
@@ -75,13 +70,9 @@ class PostTrainingRelease:
 class Recipe:
     """The pieces of one algorithm, and the regulariser ``l2 / 2 |W - anchor|^2``.
 
-    ``event`` makes the event for accounting from noise multiplier, steps, sampling rate and kind of noise. It
-    does not depend on thresholds that change between steps.
-
-    ``comparison`` returns the head instead of the update's ``result``, if the budget can be divided.
-
-    ``draws`` says whether steps depend on random numbers besides the batches and the noise, so that released
-    numbers alone do not tell how a fit went.
+    ``event`` makes the event for accounting, which no threshold changes. ``comparison`` returns the head
+    instead of the update's ``result``, if the budget can be divided. Released numbers do not tell how a fit
+    went if it ``draws`` other random numbers than batches and noise.
     """
 
     sampling: Sampling
@@ -98,10 +89,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Plan:
-    """A run of one algorithm from ``info.view.W`` on, and its numbers, which are fixed before its first step.
-
-    ``dtype`` is that of products with private rows. The steps get a ``share`` of the squared budget.
-    """
+    """A run of one algorithm from ``info.view.W`` on, with numbers that are fixed before its first step."""
 
     recipe: Recipe
     info: PublicInfo
@@ -131,9 +119,8 @@ def make_plan(
 ) -> Plan:
     """The plan of a run: the number of its steps, their noise and step sizes.
 
-    ``share`` of the squared budget is left for the steps. Below 1, the budget must be divisible and the steps
-    must be full-batch Gaussian releases. The plan's event is then that of the whole budget. ``dtype`` is that
-    of the products with private rows. A budget that is too small for one step is a ValueError.
+    ``share`` of the squared budget is left for the steps. Below 1, it must be divisible, the steps must be
+    full-batch Gaussian releases, and the plan's event is that of the whole budget.
     """
     rate = recipe.sampling.rate(info.n_private)
     sensitivity = recipe.query.sensitivity(info.view, dtype)
@@ -184,10 +171,7 @@ NoisyQuery = tuple[GaussianMechanism, PrivateQuery]
 
 
 class RowsKey(Protocol):
-    """A key for private rows after their map: requests with equal keys share one open source and its passes.
-
-    Keys are equal if they name the same objects. Nothing compares private rows.
-    """
+    """A key for private rows after their map: those with equal keys share one open source and its passes."""
 
     def open(self) -> PrivateRows:
         """A new source of these rows; a ValueError if they cannot be used."""
@@ -310,10 +294,7 @@ def draw_batch(
 def training(
     plan: Plan, noise: NoiseSource, members: NDArray[np.bool_] | None = None, callback: Callback | None = None
 ) -> Generator[NoisyQuery, Any, FloatArray]:
-    """Yield the queries of a run, step by step, and return the trained head (k, d_in), finite or not.
-
-    The arguments are those of :func:`training_steps`.
-    """
+    """Yield the queries of a run, and return the trained head (k, d_in), finite or not."""
     W, state = yield from training_steps(plan, noise, members, callback)
     result: FloatArray = plan.recipe.update.result(W, state)
     return result
@@ -324,8 +305,8 @@ def training_steps(
 ) -> Generator[NoisyQuery, Any, tuple[FloatArray, Any]]:
     """Yield the queries of a run, and return its last head (k, d_in) and the state of its update.
 
-    ``members`` (n_rows,) is the mask of the run's rows within the source; None is all rows.
-    ``callback(ctx, W)`` is called with every released head; if it returns True, training stops there.
+    ``members`` (n_rows,) masks the run's rows within the source; None is all. ``callback(ctx, W)`` gets every
+    released head; if it returns True, training stops there.
     """
     recipe, info = plan.recipe, plan.info
     mechanism = GaussianMechanism(plan.noise_multiplier, plan.n_steps, noise)

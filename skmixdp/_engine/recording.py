@@ -1,4 +1,9 @@
-"""Records of releases for audits, and known rows that answer the recorded queries."""
+"""Records of releases for audits, and of the privacy loss of each private row.
+
+A release adds Gaussian noise of standard deviation ``s`` to an array. Removing row i moves the array by some
+length ``l_i``, so it is ``l_i / s``-Gaussian-DP for that pair of data sets. The squares add up over all
+releases of a fit (AdaMix, Proposition 14).
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,11 +34,7 @@ from ..components.protocols import FloatArray
 
 @dataclass(frozen=True)
 class RecordedRelease:
-    """The noisy arrays that one query released, with public facts of the query.
-
-    ``scales`` are the stated standard deviations of the noise: noise multiplier times stated sensitivity
-    divided by the square root of the share.
-    """
+    """The noisy arrays that one query released, with its public facts and the stated scales of noise."""
 
     query: PrivateQuery
     arrays: tuple[FloatArray, ...]
@@ -70,13 +71,9 @@ current_recorder: ContextVar[_Recorder | None] = ContextVar("current_recorder", 
 def recorded_releases(absent: NDArray[np.bool_] | None = None) -> Iterator[list[RecordedRelease]]:
     """Record the releases of fits in this context, optionally with some private rows zeroed out.
 
-    It yields a list of records, in the order of release. Rows that are ``absent`` (n_rows,) contribute zero
-    to every sum, as in the neighbouring data sets of the guarantee; the number of rows does not change.
-    Another number of rows in the source is a RuntimeError.
+    Rows that are ``absent`` (n_rows,) contribute zero to every sum; the number of rows does not change.
 
-    *Guarantee*: a record holds noisy arrays and public facts of their queries, never a sum without noise. A
-    row that is zeroed out has the same effect as a row that was never there, for the same public number of
-    rows.
+    *Guarantee*: a record holds noisy arrays and public facts of their queries, never a sum without noise.
     """
     recorder = _Recorder([], absent)
     token = current_recorder.set(recorder)
@@ -87,10 +84,7 @@ def recorded_releases(absent: NDArray[np.bool_] | None = None) -> Iterator[list[
 
 
 class KnownRows:
-    """Mapped rows that an attacker knows, which answer recorded queries without noise.
-
-    ``codes`` (n_rows,) are numbers of persons, or None for rows. An audit's result is declared not private.
-    """
+    """Mapped rows, or persons by ``codes``, that an attacker knows: they answer queries without noise."""
 
     def __init__(self, X: FloatArray, y: NDArray[Any], codes: NDArray[np.intp] | None) -> None:
         self._d_in = X.shape[1]
@@ -115,10 +109,7 @@ class KnownRows:
 
 
 class Observation:
-    """How far each of a source's ``n_rows`` rows moves the arrays that one query releases.
-
-    Send its ``request`` in place of the query's request; it observes what rows contribute.
-    """
+    """How far each of a source's ``n_rows`` rows moves the arrays that its ``request`` releases."""
 
     def __init__(self, request: Request, n_rows: int) -> None:
         query = request.query
@@ -163,8 +154,8 @@ class Observation:
     def lengths(self, stated: Sequence[ReleasedArray]) -> list[FloatArray]:
         """The most by which each row can move each computed array, (n_rows,), by the stated sensitivities.
 
-        The rounding of sums may move the array by as much as the stated sensitivity exceeds the exact one. A
-        coin that left a row out lowers nothing: another coin would have moved the array by the sensitivity.
+        Rounding may add what the stated sensitivity adds. A coin that left a row out lowers nothing: another
+        coin would have moved the array by the sensitivity.
         """
         moved = []
         for lengths, part, computed in zip(self._lengths, self._releases, stated, strict=True):

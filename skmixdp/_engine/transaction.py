@@ -1,8 +1,8 @@
 """Transactions: the only code that draws a source of noise, charges, runs what was charged, and reports it.
 
-A fit, a noisy sum or a search has one :class:`Transaction`. What it asks of private rows is a generator that
-first yields the transaction, after every refusal. :func:`transact` opens the rows, charges all transactions
-together, runs the generators, and records in the ledger how they ended.
+A fit, a noisy sum or a search has one :class:`Transaction`, which its procedure yields first, after every
+refusal. :func:`transact` opens the rows, charges all transactions together, runs the procedures, and records
+how they ended.
 """
 
 import warnings
@@ -65,17 +65,13 @@ _AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argu
 class Transaction:
     """The privacy budget of one fit, sum or search: its noise, its charge and its report.
 
-    ``name`` says what was fitted or called, for ledgers. Without ``random_state``, the noise is secret.
-    ``leaks`` are known to have been read from private rows without a budget. ``seeded`` says whether a seed
-    determines noise of the transaction that has another source. ``charge`` is set once it is made; beforehand
-    for a fit that was interrupted after its charge. ``key`` goes into the charge, so that an interrupted
-    process finds it again; None leaves it out.
+    ``name`` says what was fitted or called. Without ``random_state``, the noise is secret; ``seeded`` noise
+    is from another source. ``leaks`` were read from private rows without a budget. ``charge`` is set once it
+    is made, and before for an interrupted fit, which finds it by its ``key``.
 
-    ``event`` is what is charged, once it is known. ``n_units`` counts the units of the guarantee (rows or
-    persons, see ``unit``); None leaves it out of the ledger. ``rows`` are opened before the charge. ``work``
-    is the number of multiplications in a pass that threads may share; None for other rows. ``public`` are an
-    estimator and public facts which, with its parameters and with released numbers, determine what the fit
-    asks; None if nothing does.
+    ``event`` is what is charged, once it is known, for ``n_units`` rows or persons. ``rows`` are opened
+    before the charge. ``work`` is the number of multiplications in a pass that threads may share. ``public``
+    are public facts that determine, with released numbers, what the fit asks; None if nothing does.
     """
 
     budget: Budget
@@ -261,8 +257,7 @@ def released(
 def charged(transactions: Sequence[Transaction]) -> Iterator[None]:
     """Context manager that charges several transactions, and records how they end.
 
-    Charges to data sets of one ledger are made together: if its budgets do not allow all of them, none is
-    made and a BudgetExceededError is raised. A transaction that has its charge already is not charged again.
+    Those of one ledger are charged together, or none, with a BudgetExceededError; no charge is repeated.
     """
     with ExitStack() as outcomes:
         for group in _grouped_by_ledger(transactions):
@@ -293,9 +288,8 @@ def _spent_by(transaction: Transaction) -> str:
 def reserved(transactions: Sequence[Transaction]) -> Iterator[None]:
     """Context manager that charges the releases of several fits before the first of them.
 
-    Charges to data sets of one ledger are made together or not at all. A fit within the context replaces the
-    charge that was reserved for it by its own, in one transaction of the ledger. At the end, charges that no
-    fit replaced are taken back, since nothing was released for them.
+    Those of one ledger are made together or not at all. A fit within the context replaces its charge by its
+    own; at the end, charges that no fit replaced are taken back.
     """
     charged: list[tuple[Any, Charge]] = []
     reservations: list[Transaction] = []
@@ -392,8 +386,7 @@ def future_transaction(release: Any, n_rows: int | None) -> Transaction:
 def refuse_without_room(step: Any, pipe: Any, n_rows: int | None) -> None:
     """Refuse a step of a plain pipeline if a ledger has no room for it and for the later steps together.
 
-    Nothing is charged. Nothing is reserved either, so another process may charge in between. A part of a
-    container is taken to come before all steps of other classes.
+    Nothing is charged or reserved. A part of a container is taken to come before all steps of other classes.
     """
     steps = [part for _, part in pipe.steps if part is step or _charges_once(part)]
     place = next((number for number, part in enumerate(steps) if part is step), None)

@@ -27,7 +27,7 @@ def predicted(
 ) -> tuple[Array, Any, Units]:
     """What a fitted model predicts for PRIVATE rows, their labels, and their units, before any charge.
 
-    Warnings and errors of the model are withheld, since they may quote rows.
+    Its warnings and errors are withheld, since they may quote rows.
     """
     check_is_fitted(estimator)
     y, groups = labels_of(X, y), groups_of(X, groups)

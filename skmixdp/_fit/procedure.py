@@ -34,8 +34,7 @@ def worlds(fit: Fit, first: int = 0) -> Iterator[Fit]:
 def prepared(fit: Fit, earlier: Sequence[Fit] = ()) -> Fit:
     """The fit before its charge, after every refusal.
 
-    ``earlier`` are fits of one call to the same private rows. Those with the same labels, weights and map
-    share passes.
+    ``earlier`` fits of one call with the same rows, labels, weights and map share its passes.
     """
     for previous in earlier:
         if _same_labels(fit, previous):

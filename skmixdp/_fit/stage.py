@@ -46,8 +46,7 @@ Array = NDArray[Any]
 class LabelledRows:
     """Private rows with class indices or scaled targets ``y``, and how their sums are computed.
 
-    ``exact`` sums are on a grid. ``record`` records the privacy loss of each row. ``maps`` are public
-    ones of fits to these rows.
+    ``exact`` sums are on a grid. ``maps`` are public ones of fits to these rows.
     """
 
     table: Table
@@ -58,7 +57,7 @@ class LabelledRows:
     maps: list[RowMap] = field(default_factory=list)
 
     def mapped(self, row_map: RowMap | None) -> "MappedRows":
-        """The rows after a map. Fits share passes if their maps are the same object."""
+        """The rows after a map; None leaves labels alone. Fits share passes if their maps are one object."""
         return MappedRows(self, row_map)
 
     def same(self, row_map: RowMap) -> RowMap:
@@ -72,10 +71,7 @@ class LabelledRows:
 
 @dataclass(frozen=True, repr=False)
 class MappedRows(RowsKey):
-    """Private rows after a row map, as a linear head gets them; without a map, their labels alone.
-
-    Two of these are equal if they have the same two objects: nothing compares private rows.
-    """
+    """Private rows as a linear head gets them; two are equal if they have the same objects."""
 
     private: LabelledRows
     row_map: RowMap | None
@@ -115,9 +111,9 @@ class Data:
 class Weights:
     """The sample and class weights of a fit, declared or released.
 
-    ``sample_weight`` (n_rows,) are PRIVATE, as passed, and ``largest`` counts as 1; None is a noisy one.
-    ``of_classes`` (k,) are public. Noisy counts of ``n_counted`` classes tell them instead; 0 counts none.
-    ``mean`` is a released mean. ``bare`` are the private rows without weights.
+    ``sample_weight`` (n_rows,) are PRIVATE, and ``largest`` counts as 1; None is a noisy one. ``of_classes``
+    (k,) are public. Noisy counts of ``n_counted`` classes tell them instead; 0 counts none. ``bare`` are the
+    rows without weights.
     """
 
     bare: Data
@@ -219,16 +215,9 @@ class Payment(NamedTuple):
 class Stage(ABC):
     """A release of a fit, or free work.
 
-    Attributes
-    ----------
-    name : str
-        Its line in the report; empty for what is always free.
-    limits : tuple of float
-        The smallest and the largest share of mu squared.
-    reopens : bool
-        Whether it is asked again if public rows turn out to mislead.
-    assumes : bool
-        Whether the training cannot be planned before its numbers are known.
+    ``name`` is its line in the report, empty for what is always free. ``limits`` are the smallest and the
+    largest share of mu squared. What ``reopens`` is asked again if public rows mislead. If it ``assumes`` its
+    numbers, the training cannot be planned before they are known.
     """
 
     name: ClassVar[str]
@@ -242,16 +231,10 @@ class Stage(ABC):
 
     @abstractmethod
     def run(self, fit: "Fit", price: Price) -> Procedure["Fit"]:
-        """Yield queries, and return the fit with what was learned and spent, which is at most the price.
-
-        What is free yields none.
-        """
+        """Yield queries, and return the fit with what was learned and spent, which is at most the price."""
 
     def outcomes(self, fit: "Fit", price: Price) -> Iterator["Fit"]:
-        """Both extremes of each released fact on which later prices depend; first what is usual.
-
-        Nothing is drawn here. A stage without such facts assumes its numbers.
-        """
+        """Both extremes of each released fact on which later prices depend; first what is usual."""
         if not price:
             yield without_queries(self, fit)
         else:
@@ -296,8 +279,8 @@ class Order:
 class Kinds:
     """What is known of columns by how they were encoded: a public fact.
 
-    ``numbers`` (n_features,) flags those whose unit is unknown. The others are zeros and ones, waves, or
-    hashed words, which share a unit; ``square`` is about the sum of their squares in a row.
+    ``numbers`` (n_features,) flags those whose unit is unknown. The others share one; ``square`` is about the
+    sum of their squares in a row.
     """
 
     numbers: NDArray[np.bool_]
@@ -308,9 +291,8 @@ class Kinds:
 class RowSettings:
     """Parameters of the map of the rows, by their names in ``rows`` and in the estimators.
 
-    ``kinds`` are those of the columns, None if they are unknown. Where noisy counts tell a length that most
-    private rows do not exceed, rows are cut at ``length_factor`` times it. ``declared`` (2, n_features) has
-    the centre and the spread of columns that are known beforehand, NaN for others.
+    Rows are cut at ``length_factor`` times a noisy length. ``declared`` (2, n_features) has the centre and
+    the spread of columns that are known beforehand, NaN for others.
     """
 
     fit_intercept: bool
@@ -328,10 +310,9 @@ class RowSettings:
 class Settings:
     """Parameters of a fit, by their names in the estimators.
 
-    ``is_default`` says whether "auto" turns on whitening and checks: for the default algorithm of the loss.
-    ``init`` is a name, coefficients in the units of the labels or targets, or a start by names of classes.
-    ``known_map`` is the map of the released head from which the fit continues. ``classes`` are labels in the
-    order of their indices, or names of several labels. ``facts`` are treated as public.
+    ``is_default`` says whether "auto" turns on whitening and checks. ``init`` is a name, coefficients in the
+    units of the labels or targets, or a start by names of classes. ``known_map`` is the map of the released
+    head from which the fit continues. ``facts`` are treated as public.
     """
 
     algorithm: Any
@@ -353,10 +334,9 @@ class Settings:
 class Labels:
     """Start logits and released shares of classes, or the scale of targets.
 
-    ``target_map`` scales targets; private ones are scaled if ``is_scaled``. Their centre may be learned if
-    ``learns_center``. ``price`` is that of their noisy scale, None if it is known, and ``price_alone`` the
-    one without public rows. ``logits`` (k,) are those at which a fit starts: of released shares, or of these
-    times class weights. ``shares`` (k,) are released shares of classes.
+    Private targets are scaled by ``target_map`` if ``is_scaled``. ``price`` is that of their noisy scale,
+    None if it is known, and ``price_alone`` the one without public rows. ``logits`` (k,) are those at which a
+    fit starts: of released ``shares`` (k,), or of these times class weights.
     """
 
     target_map: TargetMap | None = None
@@ -383,9 +363,8 @@ class Mapping:
     """What is known of the rows: a public map, or released numbers.
 
     ``row_map`` is that of the next release, or of the training. ``second_moment`` is the largest of the
-    mapped rows, and ``moments`` (d_in,) are those along orthogonal directions. ``preconditioner``
-    (d_in, d_in) is a matrix for directions of descent. Few gradients of private rows are longer than
-    ``gradient_bound``.
+    mapped rows, and ``moments`` (d_in,) are those along orthogonal directions. Few gradients of private rows
+    are longer than ``gradient_bound``.
     """
 
     row_map: RowMap
@@ -409,9 +388,8 @@ class Head:
 class Fit:
     """What is known of a fit: public facts, and numbers that were released. Queries alone touch its rows.
 
-    ``tasks`` are the callbacks and the progress bar of the estimator. ``recipe`` and ``plan`` are those of
-    the training, as far as it can be planned: what is learned later drops them. Facts that are only
-    ``assumed`` plan a fit that may come.
+    ``tasks`` are the callbacks and the progress bar of the estimator. What is learned drops ``recipe`` and
+    ``plan`` of the training. Facts that are only ``assumed`` plan a fit that may come.
     """
 
     stages: Order
@@ -486,11 +464,7 @@ class Fit:
         return self.learned(payments=payments, mapping=Mapping(UNCHANGED))
 
     def without_public_rows(self, *, targets: bool = True) -> "Fit":
-        """The fit without public rows, which still determine the scale of some columns.
-
-        What the map was learned from is asked again, and so is the scale of ``targets`` that public ones
-        told.
-        """
+        """The fit without public rows, which asks again what was learned from them, also of ``targets``."""
         fit, order, labels = self.unmapped(), self.stages.all, self.labels
         first = min(place for place, stage in enumerate(order) if stage.reopens and stage.name)
         payments = [
@@ -551,8 +525,7 @@ class Fit:
     def correct(self, ask: Callable[[float], Rounds], price: Price, before: Any) -> Procedure[Any]:
         """The result of queries about the trained head, which share one release over all rows.
 
-        Where a fit was interrupted between two of them, the second is not asked again, since its noise may
-        have been drawn. The result is then what was known ``before``.
+        After an interruption between two of them, it is what was known ``before``: noise may have been drawn.
         """
         assert self.plan is not None
         multiplier = self.budget.multiplier(price)

@@ -1,8 +1,7 @@
-"""Statistics of private rows: who asks, what a mean is worth, counts of rows, and comparisons of heads.
+"""Statistics of private rows: who asks, what a mean is worth, counts, histograms, and comparisons of heads.
 
 A statistic is a generator: it yields queries with the mechanisms that answer them, and returns what it has
 learned from the noisy answers. Full-batch Gaussian releases compose exactly: their ``1 / sigma**2`` add up.
-Heads are compared by accuracy, and by clipped losses.
 """
 
 import math
@@ -35,9 +34,8 @@ _ALL_ROWS = FullBatch()
 class Learner:
     """The private rows to query, and the noise source.
 
-    ``members`` masks these ``n_rows`` among the rows of the source; None is all. ``dtype`` is that of the
-    products with rows. A query takes a batch of the ``sampling``. Rows count by the weights in their labels
-    if ``loss`` is a WeightedLoss, and ``n_rows`` is then an estimate of their total weight.
+    ``members`` masks these ``n_rows`` among the rows of the source; None is all. A query takes a batch of the
+    ``sampling``. Rows count by their weights if ``loss`` is a WeightedLoss; ``n_rows`` estimates their total.
     """
 
     n_rows: int
@@ -55,9 +53,9 @@ class Learner:
     def ask(
         self, mechanism: GaussianMechanism | float, query: PrivateQuery
     ) -> Learning[tuple[FloatArray, float]]:
-        """The noisy answer to a query that takes a whole step, and the scale of its noise.
+        """The noisy answer to a query that takes a step of a mechanism, or of one with this multiplier.
 
-        A number is the noise multiplier of a mechanism for this query alone.
+        The scale of its noise comes second.
         """
         if not isinstance(mechanism, GaussianMechanism):
             mechanism = GaussianMechanism(mechanism, 1, self.noise)
@@ -67,7 +65,7 @@ class Learner:
 
 
 class Worth(NamedTuple):
-    """What a mean over the rows is worth: the target for the noise in it, and the largest that is useful.
+    """What a mean over the rows is worth: the target for its noise, and the largest that is useful.
 
     ``limits`` are the smallest and the largest share of mu squared.
     """
@@ -82,10 +80,7 @@ OF_ACCURACIES = Worth(0.006, 0.03, (0.002, 0.02))
 
 
 def share_for(mu: float, n_rows: int, moved: float, worth: Worth = OF_ACCURACIES) -> float:
-    """Share of mu squared for a mean over the rows, from public facts; 0 if noise would hide the mean.
-
-    A row moves the sum by at most ``moved``.
-    """
+    """Share of mu squared for a mean to which a row adds ``moved``, by public facts; 0 if noise hides it."""
     error = moved / (mu * n_rows)
     share = min(max(min(error / worth.wanted, 1.0) ** 2, worth.limits[0]), worth.limits[1])
     return share if error <= worth.most * math.sqrt(share) else 0.0
@@ -113,8 +108,8 @@ def counts_query(
 ) -> PrivateQuery:
     """The query for the numbers (n_counted,) of private rows that meet conditions, or for sums of scores.
 
-    ``flags(Z, block)`` (rows, n_counts) says which count each row is added to, at most one, from products
-    with ``points`` (m, d_in). Scores in [0, 1] may take the place of flags.
+    ``flags(Z, block)`` (rows, n_counts) are scores in [0, 1], at most one in a row, by products with
+    ``points``.
 
     *Guarantee*: one row changes one count by at most 1.
     """
@@ -144,8 +139,7 @@ FEWEST = 10
 def comparison_query(first: FloatArray, others: Sequence[FloatArray], share: float = 1.0) -> PrivateQuery:
     """The query for how many more private rows each other head classifies correctly than the first.
 
-    All heads are (k, d_in). *Guarantee*: one row changes each of the m differences by at most 1, so the
-    sensitivity is ``sqrt(m)``.
+    *Guarantee*: one row changes each of the m differences by at most 1, so the sensitivity is ``sqrt(m)``.
     """
     gains = partial(_more_correct, n_heads=1 + len(others))
     stated = ReleasedArray(sensitivity_of(len(others)), share)
@@ -160,19 +154,13 @@ def _more_correct(Z: FloatArray, block: Block, n_heads: int) -> Contribution:
 
 
 def expected_losses(losses: FloatArray, error: float, expected: FloatArray, spread: FloatArray) -> FloatArray:
-    """Posterior means (m,) of losses of accuracy, from noisy ones and a prior for each.
-
-    ``error`` is the standard deviation of the noise; ``expected`` and ``spread`` are those of the priors.
-    """
+    """Posterior means (m,) of losses of accuracy, from noisy ones and the mean and spread of a prior."""
     weight = likely_part(spread, error)
     return np.asarray(weight * losses + (1 - weight) * expected)
 
 
 def gains_query(first: FloatArray, others: Sequence[FloatArray], limit: float, loss: Loss) -> PrivateQuery:
-    """The query for the gains of other heads over the first: how much smaller their losses are.
-
-    All heads are (k, d_in). The m sums are those of :func:`gains` in units of ``limit``, each clipped to
-    [-1, 1].
+    """The query for the sums (m,) of :func:`gains` of other heads in units of ``limit``, clipped to [-1, 1].
 
     *Guarantee*: one row changes each sum by at most 1, so the sensitivity is ``sqrt(m)``.
     """
@@ -191,8 +179,7 @@ def _gains(Z: FloatArray, block: Block, loss: Loss, limit: float) -> Contributio
 def gains(Z: FloatArray, y: FloatArray, loss: Loss) -> FloatArray:
     """Losses of the first head minus those of each other head, (rows, m); squared errors are not halved.
 
-    ``Z`` (rows, (m + 1) k) holds the outputs of all heads. ``y`` may have weights after the labels or
-    targets, which are ignored.
+    ``Z`` (rows, (m + 1) k) holds the outputs of all heads. Weights after the labels in ``y`` are ignored.
     """
     targets = y[:, : loss.n_outputs].astype(np.float64)
     first, *others = np.split(Z.astype(np.float64), Z.shape[1] // loss.n_outputs, axis=1)
@@ -244,8 +231,7 @@ _THINNED_ERROR = 0.02
 class _Part:
     """The same part of the rows in every query, each of which is in it with probability ``chance``.
 
-    ``taken`` (n_private,) is SECRET. The accounting knows of no chance: given the coins, releases are as
-    private as those over all rows.
+    ``taken`` (n_private,) is SECRET. Given the coins, releases are as private as those over all rows.
     """
 
     taken: NDArray[np.bool_]
@@ -267,10 +253,9 @@ def thinned(
 ) -> Learner:
     """The learner on a part of the rows, if noise stays small enough; public facts decide.
 
-    At least ``fewest`` rows are left on average, by default ``_FEWEST_ROWS``. ``error`` is the target for the
-    noise in a count, as a part of them. A secret coin for each row decides whether it takes part, whatever
-    its place and other rows are. The coins hold for all queries of the result. Batches, whose rate is
-    accounted for, are left as they are.
+    At least ``fewest`` rows are left on average, and ``error`` is the target for the noise in a count, as a
+    part of them. A secret coin for each row, which holds for all queries, decides whether it takes part.
+    Batches, whose rate is accounted for, are left as they are.
     """
     needed = multiplier * math.sqrt(3 * n_features) / error
     least = _FEWEST_ROWS if fewest is None else fewest
@@ -295,9 +280,9 @@ def certain_of_magnitudes(counts: FloatArray, noise: float, n_rows: float) -> fl
 def windows_of(
     column: FloatArray, certain: float, taken: NDArray[np.bool_]
 ) -> Iterator[tuple[int, int, float]]:
-    """Start, width and count of the windows of a histogram that hold more rows than noise explains.
+    """Start, width and count of windows that hold more rows than noise explains, narrow ones first.
 
-    Narrow windows come first; wider ones join bins that are not ``taken`` (bins,) yet.
+    Wider ones join bins that are not ``taken`` (bins,) yet.
     """
     for width in _WIDTHS:
         sums = np.convolve(column, np.ones(width), "valid")

@@ -51,10 +51,7 @@ _BLOCK_ROWS = 2**12
 
 
 def private_table(X: object, groups: object) -> tuple[PrivateTable, object, object]:
-    """A table of at least two PRIVATE rows, an object with their columns, and the ids of persons or None.
-
-    Rows of memory maps and files are checked when they are read.
-    """
+    """A table of at least two PRIVATE rows, an object with their columns, and the ids of persons or None."""
     groups = groups_of(X, groups)
     table = special_table(X) if isinstance(X, (Table, np.memmap)) else None
     if table is None:
@@ -96,13 +93,10 @@ def noisy_sum(
 ) -> tuple[FloatArray, PrivacyReport]:
     """The noisy sum (m,) of ``contributions`` (n_samples, m) of PRIVATE rows, and its report.
 
-    If ``units`` are persons, each of them contributes the mean over their rows.
+    A person among the ``units`` contributes the mean over its rows. Contributions longer than ``bound``, a
+    public number, are scaled down to it.
 
-    An absent row contributes zeros. Contributions longer than ``bound``, which is known without looking at
-    the rows, are scaled down to it. The report's noise multiplier is in units of the bound, up to rounding.
-
-    *Guarantee*: that of :func:`noisy_sums`, with one release of L2 sensitivity ``bound``. The clip enforces
-    the bound, rounding included.
+    *Guarantee*: that of :func:`noisy_sums`, with one release of L2 sensitivity ``bound``, by the clip.
     """
     clip = L2Clip(bound)
     table = table_of(contributions, units)
@@ -137,9 +131,9 @@ def noisy_sums(
 ) -> tuple[_Result, PrivacyReport]:
     """The result of ``learn``, which queries PRIVATE rows for noisy sums, and the report.
 
-    Its queries see rows of the ``table`` after the map. ``learn(learner, multiplier=multiplier)`` yields
-    queries that are together as private as one Gaussian release. ``treated_as_public`` is for the report.
-    If the ledger does not admit the releases, nothing is charged or released.
+    ``learn(learner, multiplier=multiplier)`` yields queries of rows after the map that are together as
+    private as one Gaussian release. If the ledger does not admit the releases, nothing is charged or
+    released.
 
     *Guarantee*: (epsilon, delta)-differentially private in the rows, by releases of ``_engine/release.py``.
     """
@@ -159,8 +153,7 @@ def noisy_histograms(
 ) -> tuple[NDArray[np.float64], float, PrivacyReport]:
     """Histograms (h, n_bins) of PRIVATE rows, the standard deviation of their noise, and the report.
 
-    ``bins`` (n_rows, h) are the cells to which a row adds 1. If ``units`` are persons, each of them adds 1 to
-    each histogram, divided among the cells as their rows are.
+    ``bins`` (n_rows, h) are the cells to which a row adds 1, and a person the shares of its rows.
 
     *Guarantee*: one Gaussian release of the budget, of sensitivity ``sqrt(h)``.
     """
@@ -204,10 +197,8 @@ def noisy_deviances(
     """Histograms (2, number * N_CELLS) of Poisson deviances, their noise's scale, a rate, and the report.
 
     ``values`` (n_rows, 4) are counts, exposures, predicted counts and the index of one of a ``number`` of
-    groups of PRIVATE rows, each of which has cells of its own. The first histogram is
-    of the deviances of the predictions, the second of those of the constant rate, which noisy histograms of
-    counts and exposures tell first. If ``units`` are persons, they add what they do in
-    :func:`noisy_histograms`.
+    groups of PRIVATE rows, each of which has cells of its own. The first histogram is of the predictions, the
+    second of the constant rate, which noisy histograms of counts and exposures tell first.
 
     *Guarantee*: two Gaussian releases of sensitivity ``sqrt(2)`` at most that share the budget.
     """

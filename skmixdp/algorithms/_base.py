@@ -101,9 +101,8 @@ def descent(
 ) -> Recipe:
     """The recipe of gradient descent with balanced steps, from which most algorithms start.
 
-    The regulariser is centred at the start if ``anchored``, else at zero. ``weighting`` is by default
-    :class:`~skmixdp.components.SampleWeight`, and ``steps`` :class:`~skmixdp.components.BalancedSteps` with
-    this ``noise_factor``.
+    The regulariser is centred at the start if ``anchored``, else at zero. ``noise_factor`` is for default
+    steps.
     """
     l2 = options.l2 or 0.0
     start = info.view.W

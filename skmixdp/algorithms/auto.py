@@ -179,12 +179,9 @@ class Auto(Algorithm):
 class AutoRegression(AdaMix):
     """The default algorithm for targets: AdaMix, followed by a comparison of the head with its start.
 
-    If a length is known that few gradients exceed, the clip is this length, but at least ``clip_floor``. If
-    second moments of the rows are known, the smallest clip is a multiple of their usual length, and rises
-    with the budget; the steps follow the moments, and the last heads are averaged.
+    The clip is a length that few gradients exceed, if it is known. If second moments of the rows are, the
+    smallest clip is a multiple of their usual length, the steps follow them, and the last heads are averaged.
 
-    Notes
-    -----
     *Guarantee*: as for :class:`AdaMix`, and one more release at the end, of sensitivity 1.
     """
 
@@ -220,7 +217,7 @@ def _tolerated_noise(info: PublicInfo, moments: FloatArray, sensitivity: float) 
     """Noise in the output of a row of unit length, for which noise in usual outputs is small.
 
     After a total step r, averaged heads have noise of variance ``s^2 min(1 / m, r / 2)`` in the outputs along
-    a direction of second moment m; s is that of a sum over all steps. What noise hides may have any moment.
+    a direction of second moment m; s is that of a sum over all steps.
     """
     unit = sensitivity / (info.mu * (info.n_effective + info.view.data.n_rows))
     ends = np.sort(2 / np.maximum(moments, _LEAST_MOMENT * moments.max()))  # of growth with r

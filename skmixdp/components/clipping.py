@@ -131,10 +131,9 @@ class AutomaticClip(Clip):
 
 @dataclass(frozen=True)
 class PublicQuantileClip:
-    """L2 clipping at a quantile of the public rows' gradient norms at the current head.
+    """L2 clipping at a quantile of the public rows' gradient norms at the current head, at least a ``floor``.
 
-    ``floor`` is the smallest threshold, also used without public rows: a start that fits the public rows
-    drives their gradients to zero. ``measure`` gives the lengths (n_pub,) that are clipped.
+    A start that fits the public rows drives their gradients to zero. ``measure`` gives the lengths (n_pub,).
 
     *Guarantee*: as for :class:`L2Clip`. The threshold depends on public rows and released heads only.
 
@@ -237,11 +236,7 @@ class GradientQuery:
 
 
 def clipped_residuals(Z: Array, block: Block, loss: Loss, clip: Clip) -> Contribution:
-    """Clipped residuals (rows, k) of a block, which determine clipped gradients; no statistics.
-
-    ``Z`` (rows, k) holds outputs of the head, and is overwritten. It may be a tensor if the clip accepts
-    tensors.
-    """
+    """Clipped residuals (rows, k) of a block, from outputs ``Z`` that are overwritten; no statistics."""
     R = loss.residuals(Z, block.y)
     clip_rows(R, block, clip)
     return R, None
@@ -255,10 +250,9 @@ def unclipped_residuals(Z: FloatArray, block: Block, loss: Loss) -> Contribution
 def weighted_query(query: PrivateQuery, loss: Loss, *, of_gradients: bool = False) -> PrivateQuery:
     """A query whose sums are weighted by the weights ``w`` of labels; without weights, the query itself.
 
-    All that the query gives for a row is multiplied by the weight. Gradients are clipped before that. A
-    threshold ``T`` for rows of weight 1 is ``min(T / w, 3 T)`` for others, so that rows of small weight are
-    cut less, and still contribute no more than ``T``. A person's weighted mean gradient is clipped in that
-    way, by the mean of the weights.
+    Gradients are clipped before. A threshold ``T`` for rows of weight 1 is ``min(T / w, 3 T)`` for others,
+    which are cut less, and contribute no more than ``T``. So is a person's mean gradient, by the mean of the
+    weights.
 
     *Guarantee*: weights and factors are in [0, 1], and rounding a product with them makes it no longer than
     the clipped gradient or the statistic was. What bounds the contribution of a row or a person still does.
@@ -339,11 +333,7 @@ def _weigh_rows(R: Array, block: Block, clip: Clip) -> None:
 def coordinate_lengths(
     C: FloatArray, S: None, products: FloatArray, block: Block, width: int, gain: float
 ) -> list[FloatArray]:
-    """Upper bounds on the lengths of ``c_i (U^T x_i)^T``.
-
-    ``products`` (rows, P) of rows of this ``width`` with orthonormal directions are each off by at most
-    ``dot_error`` of the row's length.
-    """
+    """Upper bounds on the lengths of ``c_i (U^T x_i)^T``, by products (rows, P) of rows with U."""
     error = math.sqrt(products.shape[1]) * dot_error(width + 1, products.dtype)
     projected = row_norms(products) + error * block.rounding_scale
     return [row_norms(C) * np.minimum(projected, gain * block.norms)]

@@ -200,13 +200,6 @@ class DecayingSteps:
 
     The first step is ``1 / l2``, so the heads must be kept in a ball.
 
-    Parameters
-    ----------
-    l2 : float
-        Penalty on the head, above 0.
-    noise_multiplier : float
-        Noise multiplier that determines the number of steps.
-
     Source: AdaMix, Theorem 3 and Algorithm 3; sigma = 20 as in its section 4.
     """
 
@@ -362,8 +355,7 @@ class ConvexWeight:
 def _minimizer(slope: float, spread: float, n_priv: int, n_pub: int) -> float:
     """Minimiser over [0, 1] of ``slope (1 - a) + spread sqrt((1 - a)^2 / n_priv + a^2 / n_pub)``.
 
-    Written in ``u = a - n_pub / N``, the root is ``spread sqrt(1 / N + k u^2)`` with
-    ``k = 1 / n_priv + 1 / n_pub``; its slope in u never reaches ``spread sqrt(k)``.
+    In ``u = a - n_pub / N``, the root is ``spread sqrt(1 / N + k u^2)`` with ``k = 1 / n_priv + 1 / n_pub``.
     """
     total = n_priv + n_pub
     k = 1 / n_priv + 1 / n_pub
@@ -383,9 +375,6 @@ def held_out_losses(data: PublicData) -> FloatArray:
 
 
 def solution_error(data: PublicData) -> float:
-    """Estimated distance of the solution to the one for infinitely many rows; needs two rows.
-
-    The difference of the solutions of two halves has four times its variance.
-    """
+    """Distance of the solution to that of infinitely many rows: half of the distance of two halves."""
     first, second = data.halves
     return float(np.linalg.norm(first.solution - second.solution)) / 2

@@ -17,14 +17,14 @@ _ORTHONORMALITY = 1e-9
 class PublicSubspace:
     """The span of the public gradient's directions, completed by principal directions of public rows.
 
-    Without public rows, or if feature space has no more dimensions, nothing is projected. The full sum is
-    released and projected afterwards if there are ``exact_sums``.
+    Without public rows, or if there are no more dimensions, nothing is projected; ``exact_sums`` are
+    afterwards.
 
     *Guarantee*: the basis depends on public rows and released heads only. It is asserted to be orthonormal,
     so the projection lengthens a gradient by at most the factor ``gain``.
 
-    Source: AdaMix, section 3.2, "Adaptive subspace projection". The completion of the basis is ours: the
-    public gradient has rank at most k, and the paper uses 2000 columns.
+    Source: AdaMix, section 3.2, "Adaptive subspace projection". The completion is ours: the public gradient
+    has rank at most k, and the paper uses 2000 columns.
     """
 
     n_components: int

@@ -56,10 +56,7 @@ class Preconditioned(Update):
 
 @dataclass(frozen=True)
 class BallProjection(Update):
-    """Project the start and every new head on ``|W| <= radius`` (Frobenius norm, about the origin).
-
-    Source: AdaMix, Algorithm 1, last line of the loop.
-    """
+    """Project the start and every new head on ``|W| <= radius`` (AdaMix, Algorithm 1, last line)."""
 
     inner: Update
     radius: float
@@ -102,8 +99,6 @@ class _Average(Update):
 class PolynomialAverage(_Average):
     """Returns the average ``sum_t 2 t / (T (T + 1)) W_t`` of the heads at which gradients were computed.
 
-    ``W_1`` is the start. The head after the last step is not included.
-
     Source: AdaMix, Theorem 3 and Algorithm 3; Lacoste-Julien, Schmidt and Bach 2012.
     """
 
@@ -112,23 +107,18 @@ class PolynomialAverage(_Average):
 
 
 class UniformAverage(_Average):
-    """Returns the mean of the heads after steps 1 to T, without the start.
-
-    Source: PDA-DPMD, Algorithm 1, last line.
-    """
+    """Returns the mean of the heads after steps 1 to T (PDA-DPMD, Algorithm 1, last line)."""
 
     def term(self, ctx: StepContext, W: FloatArray) -> FloatArray:
         return W / ctx.n_steps
 
 
 class TailAverage(_Average):
-    """Returns the mean of the heads after the last quarter of the steps.
+    """Returns the mean of the heads after the last quarter of the steps, which oscillates less.
 
-    It removes the oscillation of steps that are too long for the directions of largest curvature. In the
-    other directions, where noise accumulates, it loses some 4% of the last head's gain over the noise.
+    In directions where noise accumulates, it loses some 4% of the last head's gain over the noise.
 
-    Source: Jain et al. 2018, "Parallelizing stochastic gradient descent for least squares
-    regression" (tail averaging).
+    Source: Jain et al. 2018, "Parallelizing stochastic gradient descent for least squares regression".
     """
 
     def term(self, ctx: StepContext, W: FloatArray) -> FloatArray | float:
@@ -140,8 +130,7 @@ class TailAverage(_Average):
 class TowardsStart(Update):
     """Shrinks the change from the start by the part of its squared length that noise explains.
 
-    The factor is that of James and Stein (1961), ``max(0, 1 - noise / change)``. The noise counts as if no
-    later step damped it.
+    The factor is ``max(0, 1 - noise / change)`` (James and Stein 1961), as if no later step damped the noise.
     """
 
     inner: Update

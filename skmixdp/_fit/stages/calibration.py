@@ -47,22 +47,18 @@ _LEAST_OF_RARE = 0.2
 class Temperature(Stage):
     """Scales outputs so that confidence is accuracy.
 
-    A row adds the probability of its likeliest class, minus 1 if that class is its own, for each of several
-    scales of the outputs. The sum rises with the scale, through 0 where the head is calibrated.
+    A row adds the probability of its likeliest class, minus 1 if that class is its own, for several scales of
+    the outputs, or the mean of that over its labels. The sum rises with the scale, through 0 where it is
+    calibrated.
 
-    With several labels per row, it adds the mean over its labels.
-
-    **A rare class** is the likeliest of few rows, so confidence tells little. Where a fit started at the
-    shares of two classes, and one is rare, outputs are scaled about the mean logit ``z_0`` of the rows
-    weighted by their probability ``p`` of this class. That hardly changes the mean of p, but a wrong mean
-    would change the scale. So the noisy sum of p first moves the intercept. Then a row adds ``p`` less
-    whether it is of the class, times the distance from ``z_0`` in units of 1.5, at most 1 on both sides.
+    **A rare class** of two is the likeliest of few rows. So the noisy sum of its probability p first moves
+    the intercept. Then outputs are scaled about the mean logit of rows weighted by p, which hardly changes
+    the mean of p: a row adds p less whether it is of the class, times its distance from this logit.
 
     *Guarantee*: one release of m sums. A row changes each of them by at most 1, so the sensitivity is
     ``sqrt(m)``. For a rare class, one release of two sums comes before it, of sensitivity ``sqrt(2)``.
 
-    Source: Guo, Pleiss, Sun and Weinberger 2017, "On calibration of modern neural networks", section 4.2,
-    for one temperature of all outputs.
+    Source: Guo, Pleiss, Sun and Weinberger 2017, "On calibration of modern neural networks", section 4.2.
     """
 
     name = "temperature"
@@ -131,8 +127,8 @@ def at_temperature_of_rare(
 ) -> Rounds:
     """The head (1, d_in) of two classes, one of them rare, with outputs scaled about a noisy logit.
 
-    ``logit`` is that of the share of class 1, and ``n_rare`` the number of rows of the rare class, both as
-    released. ``constant`` is that of the last column.
+    ``logit`` is that of class 1, and ``n_rare`` the rows of the rare class, both as released; ``constant`` is
+    that of the last column.
     """
     scales, sign = 2.0**_LOGARITHMS, -1.0 if logit > 0 else 1.0  # the sign of logits of the rare class
     weights = partial(_weights, logit=logit, sign=sign)
@@ -162,10 +158,7 @@ def _weights(Z: FloatArray, block: Block, logit: float, sign: float) -> Contribu
 
 
 def _excess(Z: FloatArray, block: Block, scales: FloatArray, pivot: float) -> Contribution:
-    """Probabilities of class 1 at each scale, less whether a row is of it, times distances from a pivot.
-
-    The sums (m,) of what is returned, (rows, m), rise with the scale.
-    """
+    """Probabilities of class 1 at each scale, less whether it is, times distances from a pivot, (rows, m)."""
     away = np.asarray(Z, np.float64) - pivot
     over = expit(pivot + scales * away) - block.classes[:, np.newaxis]
     return None, np.nan_to_num(over * np.clip(away / _FULL, -1.0, 1.0), copy=False)
@@ -217,8 +210,7 @@ class MeanPrediction(Stage):
 
     A row adds ``y - p``: whether it is of each class, less its probability. With sums ``r`` over ``n`` rows
     and released shares ``q``, intercepts move by ``logit(q) - logit(q - r / n)``, or by logarithms for more
-    than two classes. A row also adds ``2 p (1 - p)``, which tells how far an intercept moves the mean, for a
-    correction. Sums that noise may explain count less. It comes after the temperature, which moves means.
+    than two classes. A row also adds ``2 p (1 - p)``, which tells how far an intercept moves the mean.
 
     *Guarantee*: one Gaussian release. A row moves the sums by at most 1 in length for two classes, by
     ``sqrt(2)`` for more, and by ``sqrt(k)`` for k labels. The second part costs nothing: for a class with
@@ -272,10 +264,7 @@ def _longest_residual(loss: Loss) -> float:
 def at_shares(
     W: FloatArray, multiplier: float, *, logits: FloatArray, loss: Loss, n_rows: float, constant: float
 ) -> Rounds:
-    """The head (k, d_in) with intercepts at which the mean predictions are shares of these ``logits`` (k,).
-
-    Sums are divided by ``n_rows``. ``constant`` is that of the last column.
-    """
+    """The head (k, d_in) with intercepts at which mean predictions are the shares of ``logits`` (k,)."""
     bound, several = _longest_residual(loss), loss.has_classes and len(W) > 1
     (sums,) = yield PrivateQuery(W, partial(_missing, has_classes=loss.has_classes), (ReleasedArray(bound),))
     q = np.asarray(softmax(logits) if several else expit(logits))
@@ -328,10 +317,9 @@ _USUAL_ERROR, _USUAL_SLOPE = 0.1, 0.3
 class Residuals(Stage):
     """Moves and stretches the outputs of a regression by noisy least squares of residuals on effects.
 
-    Clipped gradients make predictions of skewed targets too small, and their differences too. The effects of
-    a row are its outputs without the intercepts. Histograms of lengths find where to cut residuals and
-    effects. A row then adds both, their product, and the square of the effect. What noise may explain counts
-    less.
+    Clipped gradients make predictions of skewed targets too small, and their differences too. Histograms of
+    lengths find where to cut residuals and effects, which are outputs without the intercepts. A row then adds
+    both, their product, and the square of the effect.
 
     *Guarantee*: one Gaussian release, in two parts. A row adds 1 to one bin of each of 2 k histograms. It
     adds products of numbers in [-1, 1], times weights, for each of k targets. Their squares add up to the
@@ -364,10 +352,7 @@ class Residuals(Stage):
 
 
 def recalibrated(W: FloatArray, multiplier: float, *, n_rows: float, constant: float) -> Rounds:
-    """The head (k, d_in) whose residuals have a mean of 0, and none of whose effects would improve them.
-
-    Sums are divided by ``n_rows``. ``constant`` is that of the last column.
-    """
+    """The head (k, d_in) whose residuals have a mean of 0, and none of whose effects would improve them."""
     k, offset = len(W), W[:, -1] * constant
     stated = ReleasedArray(sensitivity_of(2 * k), _OF_LENGTHS)
     (counts,) = yield PrivateQuery(W, partial(_places, offset=offset), (stated,))
@@ -446,11 +431,10 @@ def with_student(
 ) -> FloatArray:
     """The head ``W`` (k, d_in) plus a linear discriminant of rows that it labels itself.
 
-    ``U`` (n, d_in) are mapped rows without labels, ``X`` (m, d_in) with labels ``Y`` (m, k), which are 1 for
-    the class and 0 for others; the last column of both is the intercept's. The columns of ``span`` (d, r)
-    are orthonormal directions of all rows, if they are known to be few. The discriminant has the class
-    means and the covariance within classes under the probabilities of the head. Its logits spread at most
-    half as much as those of the head. The sum is scaled until it is as sure of the rows as the head.
+    ``U`` (n, d_in) are mapped rows without labels, ``X`` (m, d_in) with indicators ``Y`` (m, k); the last
+    column of both is the intercept's. ``span`` (d, r) are orthonormal directions of all rows, if they are
+    few. The discriminant has the means and the covariance within classes under the probabilities of the head.
+    The sum is as sure of the rows as the head.
 
     *Guarantee*: post-processing of a released head by public rows.
     """

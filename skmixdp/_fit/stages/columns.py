@@ -1,8 +1,4 @@
-"""Noisy centre and spread of each column, without bounds on the columns.
-
-Each row adds 1 to one bin of a histogram of each column. A first histogram of magnitudes gives a range of
-each column, and two further ones give the centre and the spread within it.
-"""
+"""Noisy centre and spread of each column, by histograms of bins, without bounds on the columns."""
 
 import math
 from collections.abc import Callable, Generator, Iterator
@@ -84,8 +80,8 @@ MOST_COLUMNS = 2000
 def few_dominate(learner: Learner, n_features: int, multiplier: float) -> Learning[bool]:
     """Whether a few columns make up most of the squared length of rows of unit length.
 
-    *Guarantee*: one Gaussian release of this multiplier. A row adds its squared entries, the sum of which is
-    at most 1, and so is their length.
+    *Guarantee*: one Gaussian release of this multiplier. A row adds its squared entries, whose sum is at most
+    1.
     """
     learner = thinned(learner, 1, multiplier, _FEWEST_OF_CHECK, _ERROR_OF_CHECK)
     stated = ReleasedArray(1 + _ROUNDED)
@@ -103,10 +99,7 @@ def _squares(Z: FloatArray) -> FloatArray:
 
 
 def columns_share(mu: float, n_rows: int, n_features: int) -> float:
-    """Share of mu squared for the histograms of this number of columns; 0 if noise would hide them.
-
-    It follows from public facts, and is that without the histograms that look closer.
-    """
+    """Share of mu squared for the first three histograms, from public facts; 0 if noise hides them."""
     error = math.sqrt(n_features) / (mu * n_rows)
     share = min(max(3 * min(error / _COUNT_ERROR, 1.0) ** 2, _LEAST_SHARE), _MOST_SHARE)
     tells = 0 < n_features <= MOST_COLUMNS and error / math.sqrt(share) <= _MOST_OF_ONE
@@ -117,8 +110,8 @@ def columns_share(mu: float, n_rows: int, n_features: int) -> float:
 class NoisyColumns:
     """Estimated centre and spread of each column, (n_features,) each; spread 0 where noise hides it.
 
-    ``unclear`` (n_features,) flags columns that are constant as far as all histograms tell. These spent
-    ``spent`` times the squared budget of the first three.
+    ``unclear`` flags columns that are constant as far as all histograms tell. These spent ``spent`` times the
+    squared budget of the first three.
     """
 
     center: FloatArray
@@ -127,10 +120,7 @@ class NoisyColumns:
     spent: float = 1.0
 
     def standardised(self, *, centred: bool, always: bool = False) -> Columns | None:
-        """Columns scaled to spread 1, those of spread 0 unchanged; None if rows need no scaling.
-
-        With ``always``, they are scaled wherever a spread is known.
-        """
+        """Columns scaled to spread 1 where it is known; None if rows need no scaling, unless ``always``."""
         center = self.center if centred else np.zeros_like(self.center)
         if not (worth_scaling(center, self.spread) or (always and self.spread.any())):
             return None
@@ -149,13 +139,11 @@ def noisy_columns(
 ) -> Generator[Any, Any, NoisyColumns]:
     """The centre and the spread of columns of rows (:func:`unmapped`): those ``wanted``, or all.
 
-    ``multiplier`` is that of one Gaussian release which is as private as the first three histograms together.
-    Three are released if their noise allows it, else that of magnitudes alone, and the centre is 0. The
-    second and the third are about columns of which the first one shows rows. Where
-    all rows are in one or two bins far from 0, up to ``n_closer`` histograms look closer; the squared
-    budget of all of them is at most ``MOST_SPENT`` times that of three. ``rows_of`` opens rows after a map,
-    so that offsets are subtracted in double precision; without it, queries go to the rows, which are in
-    double precision. Many rows are thinned if ``thins``.
+    ``multiplier`` is that of one Gaussian release as private as the first three histograms, of magnitudes, a
+    range and a centre. If noise allows one alone, the centre is 0. Where all rows are in two bins far from 0,
+    up to ``n_closer`` more look closer; all spend at most ``MOST_SPENT`` times the squared budget of three.
+    ``rows_of`` opens rows after a map, so that offsets are subtracted in double precision; without it, the
+    rows are. Many rows are thinned if ``thins``.
 
     *Guarantee*: one or more Gaussian releases. A row adds 1 to one bin of each column that a histogram is
     about, so its sensitivity is the root of their number. Released numbers alone decide which columns the
@@ -252,8 +240,7 @@ def released_columns(
 ) -> tuple[NoisyColumns, PrivacyReport]:
     """The centre and the spread of each column of PRIVATE rows (n, n_features), without a fit.
 
-    If ``units`` are persons, each of them adds to each bin their share of rows in it. The other
-    arguments, the report and the guarantee are those of :func:`noisy_sums`.
+    Persons among the ``units`` add their share of rows to each bin. Otherwise as for :func:`noisy_sums`.
     """
     n_features = X.shape[1]
     queries = partial(noisy_columns, n_features=n_features, n_closer=0)
@@ -285,10 +272,7 @@ def _places(Z: FloatArray, low: FloatArray, width: FloatArray, n_bins: int) -> N
 
 
 def _spread_of_magnitudes(counts: FloatArray, noise: float, n_rows: float) -> tuple[FloatArray, FloatArray]:
-    """Spread about 0, and the largest magnitude, (n_features,) each, from counts (n_features, bins).
-
-    Both are 0 for a column whose counts may all be noise.
-    """
+    """Spread about 0 and largest magnitude, (n_features,) each, by counts (n_features, bins); 0 for noise."""
     spread, reach = np.zeros(len(counts)), np.zeros(len(counts))
     certain = certain_of_magnitudes(counts, noise, n_rows)
     for j, column in enumerate(counts):

@@ -75,29 +75,24 @@ def can_balance(info: PublicInfo) -> bool:
 class PublicShrinkage(Update):
     """Returns the shrunk head ``W_0 + s (W - W_0) + t B``, where public rows choose s and B.
 
-    The public rows are split into halves. Each half evaluates the change ``W - W_0``, added to the start that
-    the other half gives.
+    Each half of the public rows evaluates the change ``W - W_0``, added to the start that the other half
+    gives.
 
-    **The share s.** Let ``j = max(0, 1 - v / e)``, the factor of James and Stein. Here ``e`` is the mean
-    square of the outputs of ``W - W_0`` on public rows, and ``v`` is the mean square that undamped noise
-    alone would give. The usual share is ``min(1, 0.2 + 2 j)``, or 1 for squared loss. A smaller share is
-    taken if it has a clearly lower loss, each at the best scale of its outputs. Clearly means by more than
-    the standard error of the difference. This evaluation underrates the change: ``W`` moves away from a start
-    that was fitted to the evaluating rows themselves. So a share is only considered if it is at least ``1.5
-    j``. If ``s = 0``, private rows were of no use under this budget, and a warning says so.
+    **The share s.** Let ``j = max(0, 1 - v / e)`` (James and Stein), for the mean square ``e`` of the outputs
+    of ``W - W_0`` on public rows, and ``v`` that of undamped noise. The usual share is ``min(1, 0.2 + 2 j)``,
+    or 1 for squared loss. A smaller share of at least ``1.5 j`` is taken if its loss, at the best scale of
+    its outputs, is lower by more than a standard error. A bound is needed, since ``W`` moves away from a
+    start that was fitted to these rows.
 
-    **Class balance B.** A private head outputs classes with few private rows too rarely. ``B`` holds the
-    intercepts at which all classes have the same mean probability on public rows, where each class has the
-    same weight. It is shrunk by how far the halves agree. The usual part is ``t = 0.4``. ``intercept``, the
-    constant of the last column, is None if classes are not balanced.
-
-    ``comparison`` is a comparison of heads by private rows. It is None if there are too few of them or of
-    public rows, or no classes to count.
+    **Class balance B** holds the intercepts at which all classes have the same mean probability on public
+    rows, shrunk by how far the halves agree. The usual part is ``t = 0.4``. ``intercept`` is the constant of
+    the last column, or None if classes are not balanced. ``comparison`` is by private rows, None if rows are
+    too few.
 
     *Guarantee*: it uses only released heads and public rows, and its comparison.
 
     Sources: James and Stein 1961, "Estimation with quadratic loss"; Menon et al. 2021, "Long-tail learning
-    via logit adjustment", section 4.1, for adjusting the outputs to equally frequent classes.
+    via logit adjustment", section 4.1.
     """
 
     def __init__(self, inner: Update, info: PublicInfo, intercept: float | None = None) -> None:
@@ -133,15 +128,12 @@ class PublicShrinkage(Update):
     def compare(self, W: FloatArray, state: Any, multiplier: float) -> Rounds:
         """As :meth:`result`, with one noisy comparison of heads on private rows.
 
-        Public rows may be few, or have another mix of classes than the private ones. So the usual share ``s``
-        is compared with 1, and with the share that public rows favour, or 0 if they favour no other. The
-        released numbers are differences of the numbers of correctly classified private rows. A share that
-        public rows favour is kept if its difference favours it too. Any other share needs a difference of two
-        standard deviations of the noise. Parts ``t`` of 0.4 and 0.8 are compared with 0, if there are enough
-        rows to tell; the one with the highest expected accuracy is taken.
+        The usual share is compared with 1, and with the one that public rows favour, or 0. A favoured share
+        needs a positive difference, any other one of two standard deviations of the noise. Parts ``t`` of 0.4
+        and 0.8 are compared with 0, if rows can tell; the one with the highest expected accuracy is taken.
 
-        *Guarantee*: one release of m differences, of sensitivity ``sqrt(m)``, since one row changes each
-        difference by at most 1.
+        *Guarantee*: one release of m differences of numbers of correct rows, of sensitivity ``sqrt(m)``,
+        since one row changes each by at most 1.
         """
         inner, variance = state
         W = self.inner.result(W, inner)
@@ -227,10 +219,9 @@ class PublicShrinkage(Update):
 def reliable_balance(halves: Sequence[tuple[FloatArray, NDArray[Any]]], n_classes: int) -> FloatArray:
     """Intercepts (k,) that balance a head, as far as the two ``halves`` agree on them.
 
-    Each half is a pair of logits (n, k) of held-out rows and their class indices. The result is the mean of
-    the intercepts of both halves, times ``2 r / (1 + r)``. Here r is the correlation of the halves about
-    zero, or 0 if it is negative. This is the reliability of the mean (Spearman 1910, Brown 1910), so
-    intercepts that differ by chance alone come out near zero.
+    Each half has logits (n, k) of held-out rows and their class indices. The mean of the intercepts is
+    multiplied by its reliability ``2 r / (1 + r)``, for the correlation r of the halves about zero (Spearman
+    1910, Brown 1910).
     """
     intercepts = []
     for Z, y in halves:
@@ -245,7 +236,7 @@ def reliable_balance(halves: Sequence[tuple[FloatArray, NDArray[Any]]], n_classe
 def balance(Z: FloatArray, y: NDArray[Any], n_classes: int) -> FloatArray:
     """Intercepts (k,), of mean zero, at which every class has the same mean probability for logits (n, k).
 
-    The mean gives the rows of every class ``y`` (n,) the same weight in total. Classes without rows get zero.
+    All classes in ``y`` (n,) have the same weight; classes without rows get zero.
     """
     counts = np.bincount(y, minlength=n_classes)
     present = counts > 0
@@ -263,11 +254,8 @@ def balance(Z: FloatArray, y: NDArray[Any], n_classes: int) -> FloatArray:
 def start_comparison(inner: Update, info: PublicInfo) -> PostTrainingRelease | None:
     """The release that returns the start if it predicts private targets clearly better than the trained head.
 
-    After the last step, squared errors of the two heads on private rows are compared. None if noise would
-    hide the difference.
-
-    *Guarantee*: one release of a sum of clipped differences. One row changes it by at most 1. Its clip is a
-    quantile of the differences on held-out public rows.
+    *Guarantee*: one release of a sum of clipped differences of squared errors. One row changes it by at most
+    1. Its clip is a quantile of the differences on held-out public rows.
     """
     share = share_for(info.mu, info.n_private, 1.0, OF_LOSSES)
     if not share or info.view.data.n_rows < FEWEST:

@@ -48,12 +48,10 @@ _LEAST_QUANTILE = 0.5
 
 
 def noisy_length(learner: Learner, n_features: int, multiplier: float) -> Learning[float]:
-    """A length that most rows do not exceed, by a binary search with noisy counts.
+    """A length that most rows do not exceed, in units of :data:`LENGTH_LIMIT`, by a binary search.
 
-    Rows are in units of :data:`LENGTH_LIMIT`. ``multiplier`` is that of one Gaussian release which is as
-    private as the whole search.
-
-    *Guarantee*: ``SEARCH_ROUNDS`` Gaussian releases of counts. A row changes each count by at most 1.
+    *Guarantee*: ``SEARCH_ROUNDS`` Gaussian releases of counts, together as private as one of this multiplier.
+    A row changes each count by at most 1.
     """
     n_rows = learner.n_rows
     mechanism = GaussianMechanism(multiplier * math.sqrt(SEARCH_ROUNDS), SEARCH_ROUNDS, learner.noise)
@@ -148,9 +146,7 @@ class NoisyMean:
 def noisy_mean(learner: Learner, n_features: int, multiplier: float) -> Learning[NoisyMean]:
     """The noisy mean of rows of at most unit length and of this width, without an intercept column.
 
-    ``multiplier`` is the standard deviation of the noise in the sum, in units of its sensitivity 1.
-
-    *Guarantee*: one Gaussian release of this multiplier. Rows longer than 1 are clipped.
+    *Guarantee*: one Gaussian release of this multiplier, of sensitivity 1. Rows longer than 1 are clipped.
     """
 
     def contribute(Z: FloatArray, block: Block) -> Contribution:
@@ -234,10 +230,7 @@ class LeadingDirections:
         return self.directions[seen], np.sqrt(sphere / shortened)
 
     def largest_second_moment(self, factors: FloatArray | None) -> float:
-        """Estimated largest second moment of rows that are whitened and scaled to unit length again.
-
-        ``factors`` are those of :meth:`shortened`; None does not whiten.
-        """
+        """Estimated largest second moment of unit rows whitened by ``factors``; None does not whiten."""
         moments = self.moments[self.moments > 0]
         remaining = moments if factors is None else moments * factors**2
         length = 1 - float(np.sum(moments - remaining))
@@ -247,8 +240,6 @@ class LeadingDirections:
 
 def leading_directions(learner: Learner, n_features: int, multiplier: float) -> Learning[LeadingDirections]:
     """Leading directions of rows of at most unit length, by the noisy power method.
-
-    ``multiplier`` is that of one Gaussian release which is as private as all rounds together.
 
     *Guarantee*: ``ROUNDS`` Gaussian releases, together as private as one of this multiplier. In each, a row
     adds ``(Q x) x^T``, clipped to length 1; Q has orthonormal rows.
@@ -353,10 +344,7 @@ def second_moment_share(mu: float, n_rows: int, n_features: int) -> float:
 
 @dataclass(frozen=True)
 class SecondMoment:
-    """Estimated eigenvalues (n_features,) and eigenvectors (in columns) of the mean of ``x x^T``.
-
-    ``noise`` is the largest eigenvalue of the noise alone.
-    """
+    """Estimated eigenvalues (n_features,), eigenvectors in columns, and the largest eigenvalue of noise."""
 
     values: FloatArray
     vectors: FloatArray
@@ -365,8 +353,8 @@ class SecondMoment:
     def preconditioner(self, intercept: float | None) -> tuple[FloatArray, float]:
         """A matrix (d_in, d_in) that preconditions descent, and a bound on the moments of rows under it.
 
-        It is ``a (M + r I)^-1`` with the second moment M. The factor ``a`` keeps the mean square of the
-        outputs of noise as without the matrix.
+        It is ``a (M + r I)^-1`` with the second moment M; ``a`` keeps the mean square of the outputs of
+        noise.
         """
         added = max(_RAISED_BY_NOISE * self.noise, _RAISED * float(self.values.mean()))
         values = self.values if intercept is None else np.append(self.values, intercept**2)
@@ -395,10 +383,7 @@ def noisy_matrix(
 
 
 def noisy_second_moment(learner: Learner, n_features: int, multiplier: float) -> Learning[SecondMoment]:
-    """The second moment of rows of at most unit length and of this width, without an intercept column.
-
-    *Guarantee*: that of :func:`noisy_matrix`.
-    """
+    """The second moment of rows of at most unit length and of this width, as by :func:`noisy_matrix`."""
     matrix, noise = yield from noisy_matrix(learner, n_features, multiplier)
     values, vectors = np.linalg.eigh(matrix)
     return SecondMoment(np.maximum(values, 0), vectors, noise)
@@ -415,8 +400,8 @@ def map_share(mu: float, n_rows: int, n_features: int) -> float:
 class MomentMap:
     """A map of rows to about the same second moment in all directions that noise does not hide.
 
-    ``row_map`` bounds their length. ``moments`` (n_features,) are estimated second moments of mapped rows,
-    0 where noise hides them, and ``largest`` is at least as large as any of them.
+    ``moments`` (n_features,) are estimates for mapped rows, 0 where noise hides them; none is above
+    ``largest``.
     """
 
     row_map: RowMap
@@ -427,8 +412,8 @@ class MomentMap:
     def of(cls, row_map: RowMap, matrix: FloatArray, noise: float, times: float) -> "MomentMap":
         """The map ``(M + f I)^(-1/2)`` after an earlier one, for the noisy second moment M of its rows.
 
-        The floor f is at the edge of the ``noise``. If rows have a constant, ``matrix`` has their mean too,
-        which is subtracted. The bound is ``times`` the usual one.
+        The floor f is at the edge of the ``noise``. With a constant, ``matrix`` has the mean too, which is
+        subtracted. The bound is ``times`` the usual one.
         """
         bound, constant, mean, first = row_map.bound, row_map.intercept_value, row_map.mean, row_map.whitening
         assert bound is not None

@@ -149,10 +149,7 @@ def length_price(fit: Fit, columns: Columns | None) -> float:
 
 @dataclass(frozen=True)
 class Shares:
-    """Parts of mu squared for the mean and for the leading directions.
-
-    The noise of the power method hides second moments up to ``floor``; see :class:`LeadingDirections`.
-    """
+    """Parts of mu squared for the mean and the directions; noise hides second moments up to ``floor``."""
 
     mean: float
     directions: float
@@ -160,10 +157,7 @@ class Shares:
 
     @classmethod
     def of(cls, mu: float, n_rows: int, n_features: int) -> "Shares":
-        """The shares for a budget, from public facts.
-
-        The noise in a mean of unit rows has length ``sqrt(n_features) / (n mu_1)``.
-        """
+        """The shares for a budget, from public facts."""
         wanted = n_features / (_MEAN_ERROR * mu * n_rows) ** 2
         mean = min(max(wanted, LEAST_SHARE), MOST_SHARE)
         directions = min(2 * mean, MOST_SHARE)
@@ -250,8 +244,8 @@ def _with_declared(fit: Fit, columns: Columns | None, center: Array, spread: Arr
 def _spread_out(fit: Fit, columns: Columns | None) -> RowMap | None:
     """The map by public rows without labels whose variance is spread out; None if it is not, or by choice.
 
-    Whitening as one group would shorten what separates classes. Rows are projected instead. Those of two
-    classes are only centred, since one direction of little variance may separate them.
+    Rows are projected, since whitening as one group would shorten what separates classes. Those of two
+    classes are only centred: one direction of little variance may separate them.
     """
     settings, public, loss = fit.settings, fit.public, fit.data.loss
     rows = settings.rows

@@ -73,10 +73,9 @@ def columns_in_other_units(
 ) -> Learning[NDArray[np.bool_]]:
     """Flags (d + k,) of columns (:func:`unmapped`) and targets that have other units in public rows.
 
-    Private rows are those less ``center`` (d,), as computed in double precision. Public rows divide each
-    column into ten ranges. If most private rows are in two neighbouring ranges, or in the first and the last,
-    which hold few public rows, the column has another unit or another centre. ``y_pub`` (n_pub, k) are
-    targets; k may be 0.
+    Private rows are those less ``center`` (d,). Public rows divide each column into ten ranges. If most
+    private rows are in two neighbouring ranges, or in the first and the last, which hold few public rows, the
+    column has another unit or centre. ``y_pub`` (n_pub, k) are targets; k may be 0.
 
     *Guarantee*: one Gaussian release of this multiplier. A row adds 1 to one range of each column, so the
     sensitivity is ``sqrt(d + k)``.
@@ -109,10 +108,7 @@ def columns_in_other_units(
 
 
 def _ends_of_ranges(values: FloatArray) -> FloatArray:
-    """Ends between ``_RANGES`` ranges of about as many sorted values each, halfway between two values.
-
-    Entries that differ from a constant are in the first or the last range.
-    """
+    """Ends, halfway between two values, of ten ranges of about as many sorted values, or about a constant."""
     if values[0] == values[-1]:
         rounding = max(1e-5 * abs(values[0]), _SMALLEST)
         return np.asarray(values[0] + np.where(np.arange(1, _RANGES) < _RANGES / 2, -rounding, rounding))
@@ -135,10 +131,7 @@ def _ranges(Z: FloatArray, block: Block, edges: FloatArray) -> Contribution:
 
 
 def _from_the_middle(X_pub: FloatArray) -> tuple[RowMap, FloatArray]:
-    """The map :func:`unmapped` after the middle (d,) of public rows is subtracted, and that middle.
-
-    Differences are computed in double precision, so that columns far from 0 keep their digits.
-    """
+    """The map :func:`unmapped` after the middle (d,) of public rows, subtracted in double precision."""
     plain = unmapped(X_pub.shape[1])
     assert plain.columns is not None
     center = np.clip(np.median(X_pub, axis=0), -plain.columns.cut, plain.columns.cut)
@@ -192,11 +185,7 @@ _OF_LABELS = "the fit left them out; check that y and y_pub have the same labels
 
 
 def start_is_useful(info: PublicInfo, learner: Learner, multiplier: float) -> Learning[bool]:
-    """Whether the public head classifies private rows about as well as held-out public rows.
-
-    If a noisy count of correct private rows is far lower, the labels or features of the public rows mean
-    something else.
-    """
+    """Whether the public head classifies about as many private rows correctly as held-out public ones."""
     if not info.view.data.loss.has_classes:
         return (yield from start_predicts(info, learner, multiplier))
     query = counts_query(info.view.W, lambda Z, block: block.is_correct(Z))
@@ -223,10 +212,10 @@ def start_predicts(info: PublicInfo, learner: Learner, multiplier: float) -> Lea
     """Whether the public head helps with private rows, or does no worse on them than on public rows.
 
     It is useless if it predicts them worse than outputs of 0 do (the centre of targets, even chances of
-    labels), and much worse than a head of half of the public rows predicts the other half. The noisy number
-    is the sum of clipped differences of losses.
+    labels), and much worse than a head of half of the public rows predicts the other half.
 
-    *Guarantee*: one Gaussian release of this multiplier; one row changes the sum by at most 1.
+    *Guarantee*: one Gaussian release of a sum of clipped differences of losses, which a row changes by at
+    most 1.
     """
     nothing = np.zeros_like(info.view.W)
     held_out = held_out_gains(info, nothing)

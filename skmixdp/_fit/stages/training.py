@@ -105,7 +105,7 @@ def planned(fit: Fit) -> Fit:
 def _start_of(fit: Fit) -> Callable[[PublicData], Array]:
     """The function that makes the head before the first step, (k, d_in), from public rows alone.
 
-    For a fit that may come, computing a start by name takes time, and its shape is known to be right.
+    For a fit that may come, a start by name is zeros: its shape is known to be right.
     """
     init = "zeros" if fit.assumed and isinstance(fit.settings.init, str) else fit.settings.init
     classes, targets, logits = fit.settings.classes, fit.labels.target_map, fit.labels.logits
@@ -187,8 +187,7 @@ _MOST_NOISE_OF_HEAD = 0.01
 def noisy_gradient_bound(plan: Plan, learner: Learner, budget: Budget) -> Learning[float]:
     """A length that few gradients of private rows exceed at a first head, for squared loss.
 
-    The first head is trained like that of ``plan``, on a small part of the budget. The best threshold for a
-    noisy sum is exceeded by about as many rows as the noise outweighs.
+    The best threshold for a noisy sum is exceeded by about as many rows as the noise outweighs.
 
     *Guarantee*: the releases of the first head, and one of a histogram, to which a row adds 1.
 
