@@ -31,7 +31,7 @@ from ..estimators._scales import DECLARED
 from ..privacy.accounting.budgets import Budget
 from ..privacy.accounting.events import Noise
 from ._encoded import OF_RANGE
-from ._estimating import ENOUGH, Design, Known, Mechanisms, public_scales
+from ._estimating import ENOUGH, Design, Regression, public_scales
 from ._generalized import N_STEPS, poisson_steps
 from ._outcomes import exposures_of
 
@@ -107,11 +107,12 @@ class CountSteps(Stage):
         # Rows are standardised by the map, and weights are relative to the largest, so neither is done again.
         square = 1 + float(moments.sum())
         design = Design(shown, np.zeros(len(shown)), np.ones(len(shown)), 1.0 if weighted else None, square)
-        mechanisms = Mechanisms(fit.learner, d, fit.budget.multiplier(price))
-        x, v = design.rows(fit.mapping.row_map(fit.public.X, np.float64))
-        u = np.full(len(x), fit.weights.mean)
-        public = Known(x, v * u, fit.public.y, u)
-        steps = poisson_steps(mechanisms, design, public, robust=False, predicts=True)
+        labels = fit.public.y
+        if weighted:
+            labels = np.column_stack([labels, np.full(len(labels), fit.weights.mean)])
+        public = design.rows(fit.mapping.row_map(fit.public.X, np.float64), labels)
+        regression = Regression(fit.learner, d, fit.budget.multiplier(price), design, public)
+        steps = poisson_steps(regression, robust=False, predicts=True)
         estimate = yield from fit.ask(steps, fit.mapping.row_map)
         W = np.zeros((1, d + 1))
         W[0, np.append(shown, d)] = np.roll(estimate.values, -1)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .._engine import GaussianMechanism
 from .._fit.statistics import Learner, Learning
 from .._rows.scaling import IQR
-from .._rows.source import BinCounts, Block, OuterStatistics
+from .._rows.source import BinCounts, OuterStatistics
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 
 #: Share of the squared budget for the outer products of scores (robust errors).
@@ -42,11 +42,36 @@ UP = 1 + 1e-12
 
 
 @dataclass(frozen=True)
+class Rows:
+    """Standardised rows ``x`` (n, d + 1), and their labels ``y`` (n, m), which may end with sample weights.
+
+    Sample weights ``u`` (n,) are relative to the largest, in [0, 1]; all are 1 unless ``is_weighted``.
+    ``v`` (n,) is ``min(1, (R / |x|)^2) u`` with the radius R of the design, so ``v |x|`` is at most R and
+    ``v |x|^2`` at most ``R^2``.
+    """
+
+    x: FloatArray
+    y: FloatArray
+    u: FloatArray
+    v: FloatArray
+    is_weighted: bool
+
+    def histograms(self, *bins: NDArray[np.intp], n_bins: int) -> BinCounts | FloatArray:
+        """Histograms of bins (n,) each, to which a row adds its sample weight."""
+        counts = BinCounts(np.stack(bins, axis=1), n_bins)
+        return np.asarray(counts) * self.u[:, np.newaxis] if self.is_weighted else counts
+
+    def moments(self) -> OuterStatistics:
+        """Second moments ``v x x^T`` of the rows, of norm at most ``R^2`` each."""
+        return OuterStatistics(self.v[:, np.newaxis] * self.x, self.x)
+
+
+@dataclass(frozen=True)
 class Design:
     """Columns of the model, and how they are standardised: (d,) each.
 
-    Labels of private rows carry sample weights as a last column, if there is a ``largest_weight``, which
-    counts as 1. ``square`` is a mean square length of rows, the number of their entries if it is None.
+    Labels carry sample weights as a last column, if there is a ``largest_weight``, which counts as 1.
+    ``square`` is a mean square length of rows, the number of their entries if it is None.
     """
 
     columns: NDArray[np.intp]
@@ -65,37 +90,16 @@ class Design:
         """Length above which rows are downweighted: that of a row with all entries one spread from 0."""
         return math.sqrt(self.width if self.square is None else self.square)
 
-    def rows(self, entries: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Rows (n, d + 1) from entries of all features, and their weights (n,).
-
-        ``v`` is ``min(1, (R / |x|)^2)`` with the radius R, so ``v |x|`` is at most R and ``v |x|^2`` at most
-        ``R^2``.
-        """
+    def rows(self, entries: FloatArray, labels: NDArray[Any]) -> Rows:
+        """Rows from the entries of all features."""
         x = np.ones((len(entries), self.width))
         x[:, 1:] = (entries[:, self.columns] - self.center) / self.spread
+        y = np.asarray(labels, np.float64)
         squares = (x * x).sum(axis=1) * UP
-        return x, np.minimum(1.0, self.radius**2 / squares)
-
-    def relative(self, weights: FloatArray) -> FloatArray:
-        """Sample weights relative to the largest, in [0, 1]; without a largest one, all are 1."""
-        largest = self.largest_weight
-        return np.ones(len(weights)) if largest is None else np.minimum(weights / largest, 1.0)
-
-    def private(self, Z: FloatArray, block: Block) -> tuple[FloatArray, FloatArray]:
-        """Private rows; and weights by their length, multiplied by relative sample weights."""
-        x, v = self.rows(Z)
-        return x, v if self.largest_weight is None else v * self.of_block(block)
-
-    def of_block(self, block: Block) -> FloatArray:
-        """Relative sample weights (rows,) of a block of private rows."""
-        return self.relative(np.asarray(block.y, np.float64).reshape(len(block.y), -1)[:, -1])
-
-    def counted(self, bins: NDArray[np.intp], n_bins: int, block: Block) -> BinCounts | FloatArray:
-        """Histograms (rows, h) of private rows, to which each adds its relative sample weight."""
-        counts = BinCounts(bins, n_bins)
-        if self.largest_weight is None:
-            return counts
-        return np.asarray(counts) * self.of_block(block)[:, np.newaxis]
+        v, u = np.minimum(1.0, self.radius**2 / squares), np.ones(len(x))
+        if self.largest_weight is not None:
+            u = np.minimum(y[:, -1] / self.largest_weight, 1.0)
+        return Rows(x, y, u, v * u, self.largest_weight is not None)
 
 
 def public_scales(X: FloatArray) -> dict[int, tuple[float, float]]:
@@ -104,19 +108,6 @@ def public_scales(X: FloatArray) -> dict[int, tuple[float, float]]:
     spread = np.maximum(X.std(axis=0), (quartiles[1] - quartiles[0]) / IQR)
     usable = np.flatnonzero((spread >= SPREADS[0]) & (spread <= SPREADS[1]))
     return {int(j): (float(X[:, j].mean()), float(spread[j])) for j in usable}
-
-
-@dataclass(frozen=True)
-class Known:
-    """Public rows (m, d + 1) as a known part of the equations, and their labels or targets.
-
-    ``v`` (m,) are their weights, among which are the relative sample weights ``u`` (m,).
-    """
-
-    x: FloatArray
-    v: FloatArray
-    y: NDArray[Any]
-    u: FloatArray
 
 
 @dataclass(frozen=True)
@@ -231,48 +222,71 @@ def noise_floor(scale: float, size: int) -> float:
     return scale * max(math.sqrt(2 * size), 4.0)
 
 
-#: Statistics of rows' entries (rows, n_features) and labels, and the arrays that make up their sum.
-Statistics = Callable[[FloatArray, Block], OuterStatistics | BinCounts | FloatArray]
+#: Statistics of rows, and the arrays that make up their sum.
+Statistics = OuterStatistics | BinCounts | FloatArray
 Split = Callable[[FloatArray], tuple[FloatArray, ...]]
 
 #: The noisy arrays of a query, and the standard deviations of their noise.
-Noisy = tuple[tuple[FloatArray, ...], list[float]]
+Noisy = tuple[list[FloatArray], list[float]]
 
 
 @dataclass(frozen=True)
-class Mechanisms:
-    """Gaussian mechanisms for shares of a squared budget, of which ``multiplier`` is the whole."""
+class Regression:
+    """Private rows, and ``public`` rows as an exact part of the same equations.
+
+    Releases spend shares of a squared budget, of which ``multiplier`` is the whole.
+    """
 
     learner: Learner
     n_features: int
     multiplier: float
+    design: Design
+    public: Rows
+
+    @property
+    def radius(self) -> float:
+        """The length of rows that all sensitivities refer to, rounded up."""
+        return self.design.radius * UP
 
     def scale(self, sensitivity: float, share: float) -> float:
         """Standard deviation of the noise of a release, apart from rounding."""
         return self.multiplier * sensitivity / math.sqrt(share)
 
-    def ask(self, query: PrivateQuery, share: float) -> Learning[Noisy]:
-        """The noisy arrays of a query."""
-        mechanism = GaussianMechanism(self.multiplier / math.sqrt(share), 1, self.learner.noise)
-        mechanism.begin_step(self.learner.members)
-        released = yield mechanism, query
-        return released.arrays, [mechanism.noise_scale(part) for part in released.stated]
-
-    def sums(
+    def noisy(
         self,
-        statistics: Statistics,
+        statistics: Callable[[Rows], Statistics],
         share: float,
         *releases: ReleasedArray,
         split: Split = lambda sums: (sums,),
     ) -> Learning[Noisy]:
-        """The noisy sums of statistics of rows, of which the first arrays of the ``split`` are released."""
+        """Noisy sums over the private rows, of which the first arrays of the ``split`` are released."""
         query = PrivateQuery(
             points=np.eye(self.n_features),  # so that the products are the entries
-            contribute=lambda Z, block: (None, statistics(np.asarray(Z), block)),
+            contribute=lambda Z, block: (None, statistics(self.design.rows(np.asarray(Z), block.y))),
             releases=releases,
             assemble=lambda sums: split(sums[0])[: len(releases)],
         )
-        return self.ask(query, share)
+        mechanism = GaussianMechanism(self.multiplier / math.sqrt(share), 1, self.learner.noise)
+        mechanism.begin_step(self.learner.members)
+        released = yield mechanism, query
+        return list(released.arrays), [mechanism.noise_scale(part) for part in released.stated]
+
+    def sums(
+        self,
+        statistics: Callable[[Rows], Statistics],
+        share: float,
+        *releases: ReleasedArray,
+        split: Split = lambda sums: (sums,),
+    ) -> Learning[Noisy]:
+        """Noisy sums over the private rows, plus the sums over the public ones."""
+        arrays, scales = yield from self.noisy(statistics, share, *releases, split=split)
+        of_public = split(summed(statistics(self.public)))
+        return [array + part for array, part in zip(arrays, of_public, strict=False)], scales
+
+
+def summed(statistics: Statistics) -> FloatArray:
+    """The sums of the statistics of public rows."""
+    return statistics.sum(axis=0) if isinstance(statistics, np.ndarray) else statistics.sums()
 
 
 def square(sums: FloatArray) -> tuple[FloatArray]:

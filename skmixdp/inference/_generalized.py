@@ -4,26 +4,25 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.statistics import Learning, counts_query, in_class, likely_part, sensitivity_of
-from .._rows.source import BinCounts, Block, OuterStatistics
+from .._fit.statistics import Learning, likely_part, sensitivity_of
+from .._rows.source import BinCounts, OuterStatistics
 from ..components.protocols import FloatArray, ReleasedArray
 from ._estimating import (
     MOVED_DEVIATIONS,
     OUTER_SHARE,
     UP,
     Curvature,
-    Design,
     Estimate,
-    Known,
-    Mechanisms,
+    Regression,
+    Rows,
     noise_floor,
     positive,
     square,
+    summed,
 )
 from ._tails import N_BINS, Tail, bins_of
 
@@ -85,6 +84,10 @@ _LARGEST_LOG = 60.0
 _RATES = 1e-9, 1e15
 
 
+def _each(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+    return sums[:1], sums[1:]
+
+
 @dataclass(frozen=True)
 class Logistic:
     """Log-odds of each class against the first, ``n_classes - 1`` outputs per row.
@@ -108,14 +111,15 @@ class Logistic:
         """Bound on the norm of ``diag(p) - p p^T`` without the first class."""
         return 0.25 if self.n_classes == 2 else 0.5
 
-    def outcomes(self, block: Block) -> NDArray[Any]:
-        return np.asarray(block.classes)
+    def classes(self, rows: Rows) -> NDArray[np.bool_]:
+        """Flags (rows, n_classes) of the class of each row."""
+        return np.asarray(rows.y[:, :1] == np.arange(self.n_classes))
 
-    def residuals(self, x: FloatArray, y: NDArray[Any], beta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def residuals(self, rows: Rows, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Residuals (rows, k) and curvatures (rows, k, k) at coefficients (k d_in,)."""
         # Computed entry by entry, so that a row has the same result at any place.
-        outputs = [(x * each).sum(axis=1) for each in beta.reshape(self.n_outputs, -1)]
-        eta = np.column_stack([np.zeros(len(x)), *outputs])
+        outputs = [(rows.x * each).sum(axis=1) for each in beta.reshape(self.n_outputs, -1)]
+        eta = np.column_stack([np.zeros(len(rows.x)), *outputs])
         eta -= eta.max(axis=1, keepdims=True)
         p = np.exp(eta)
         p = (p / p.sum(axis=1, keepdims=True))[:, 1:]
@@ -124,12 +128,12 @@ class Logistic:
         # p (1 - p), where 1 - p is a sum of the other probabilities, so that rounding does not make it
         # negative.
         curvature[:, k, k] = p * (1 - np.minimum(p, 1.0))
-        return p - (np.asarray(y)[:, np.newaxis] == 1 + k), curvature
+        return p - self.classes(rows)[:, 1:], curvature
 
 
 @dataclass(frozen=True)
 class Poisson:
-    """The log of the rate of counts; outcomes are counts and exposures (rows, 2).
+    """The log of the rate of counts; labels are counts and exposures.
 
     Residuals and the mean counts that are curvatures are cut at their bounds.
     """
@@ -139,33 +143,28 @@ class Poisson:
 
     n_outputs = 1
 
-    def outcomes(self, block: Block) -> NDArray[Any]:
-        return np.asarray(block.y, np.float64)[:, :2]
-
     @staticmethod
-    def means(x: FloatArray, y: NDArray[Any], beta: FloatArray) -> FloatArray:
+    def means(rows: Rows, beta: FloatArray) -> FloatArray:
         """Mean counts (rows,), the exposures times the rates."""
-        eta = (x * beta).sum(axis=1) + np.log(y[:, 1])
+        eta = (rows.x * beta).sum(axis=1) + np.log(rows.y[:, 1])
         return np.asarray(np.exp(np.clip(eta, -_LARGEST_LOG, _LARGEST_LOG)))
 
-    def residuals(self, x: FloatArray, y: NDArray[Any], beta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        means = self.means(x, y, beta)
-        cut = np.clip(means - y[:, 0], -self.residual_bound, self.residual_bound)
+    def residuals(self, rows: Rows, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        means = self.means(rows, beta)
+        cut = np.clip(means - rows.y[:, 0], -self.residual_bound, self.residual_bound)
         return cut[:, np.newaxis], np.minimum(means, self.curvature_bound)[:, np.newaxis, np.newaxis]
 
 
 Family = Logistic | Poisson
 
 
-def statistics(
-    family: Family, x: FloatArray, v: FloatArray, y: NDArray[Any], beta: FloatArray
-) -> OuterStatistics:
+def statistics(rows: Rows, family: Family, beta: FloatArray) -> OuterStatistics:
     """Scores and curvatures of rows, as factors of their entries."""
-    residuals, curvature = family.residuals(x, y, beta)
-    weighted = v[:, np.newaxis, np.newaxis] * curvature
-    products = weighted[:, :, :, np.newaxis] * x[:, np.newaxis, np.newaxis, :]
-    products = products.reshape(len(x), math.prod(products.shape[1:]))  # also for a block without rows
-    return OuterStatistics(np.hstack([v[:, np.newaxis] * residuals, products]), x)
+    residuals, curvature = family.residuals(rows, beta)
+    weighted = rows.v[:, np.newaxis, np.newaxis] * curvature
+    products = weighted[:, :, :, np.newaxis] * rows.x[:, np.newaxis, np.newaxis, :]
+    products = products.reshape(len(rows.x), math.prod(products.shape[1:]))  # also for a block without rows
+    return OuterStatistics(np.hstack([rows.v[:, np.newaxis] * residuals, products]), rows.x)
 
 
 def split(sums: FloatArray, n_outputs: int, width: int) -> tuple[FloatArray, FloatArray]:
@@ -177,19 +176,19 @@ def split(sums: FloatArray, n_outputs: int, width: int) -> tuple[FloatArray, Flo
     return table[:k].ravel(), curvature.reshape(k * width, k * width)
 
 
-def outer(family: Family, x: FloatArray, v: FloatArray, y: NDArray[Any], beta: FloatArray) -> OuterStatistics:
+def outer(rows: Rows, family: Family, beta: FloatArray) -> OuterStatistics:
     """Outer products of the scores of rows, or of the mean scores of persons."""
-    residuals, _ = family.residuals(x, y, beta)
-    scores = (v[:, np.newaxis] * residuals)[:, :, np.newaxis] * x[:, np.newaxis, :]
-    scores = scores.reshape(len(x), math.prod(scores.shape[1:]))
+    residuals, _ = family.residuals(rows, beta)
+    scores = (rows.v[:, np.newaxis] * residuals)[:, :, np.newaxis] * rows.x[:, np.newaxis, :]
+    scores = scores.reshape(len(rows.x), math.prod(scores.shape[1:]))
     return OuterStatistics(scores, scores, of_means=True)
 
 
-def step_shares(family: str, robust: bool) -> tuple[FloatArray, FloatArray, float]:
-    """Shares of scores and curvatures of each step, and of outer products of scores."""
+def step_shares(family: str, robust: bool) -> tuple[FloatArray, float]:
+    """Shares (N_STEPS, 2) of scores and curvatures in each step, and that of outer products of scores."""
     last = OUTER_SHARE if robust else 0.0
     unit = (1 - _OTHERS[family] - last) / (sum(_SCORES) + sum(_CURVATURES))
-    return unit * np.array(_SCORES), unit * np.array(_CURVATURES), last
+    return unit * np.array([_SCORES, _CURVATURES]).T, last
 
 
 class Limit:
@@ -215,128 +214,110 @@ class Limit:
         return step * min(1.0, self.length / length) if length > 0 else step
 
 
-def logistic_steps(
-    mechanisms: Mechanisms, design: Design, n_classes: int, public: Known, *, robust: bool
-) -> Learning[Estimate]:
+def logistic_steps(regression: Regression, n_classes: int, *, robust: bool) -> Learning[Estimate]:
     """Coefficients of a logistic regression, from the noisy log-odds of the classes.
 
-    *Guarantee*: one Gaussian release of the mechanisms' multiplier. A row adds at most 1 to one class count,
+    *Guarantee*: one Gaussian release of the regression's multiplier. A row adds at most 1 to one class count,
     a score of length at most R (``sqrt(2) R`` for more than two classes), a curvature of norm at most ``R^2 /
     4`` (``R^2 / 2``), and an outer product of its score, where R is the radius of the design.
     """
-
-    def weighted_classes(Z: FloatArray, block: Block) -> FloatArray:
-        return in_class(Z, block, n_classes) * design.of_block(block)[:, np.newaxis]
-
-    query = counts_query(np.zeros((0, mechanisms.n_features)), weighted_classes)
-    (counts,), (scale,) = yield from mechanisms.ask(query, _COUNTS)
-    counts = counts + np.bincount(public.y.astype(np.intp), public.u, minlength=n_classes)
+    family = Logistic(n_classes)
+    (counts,), (scale,) = yield from regression.sums(
+        lambda rows: family.classes(rows) * rows.u[:, np.newaxis], _COUNTS, ReleasedArray(1.0)
+    )
     counts = np.maximum(counts, max(3 * scale, 1))
-    start = np.zeros((n_classes - 1, design.width))
+    start = np.zeros((n_classes - 1, regression.design.width))
     start[:, 0] = np.log(counts[1:] / counts[0])
-    newton = Newton(mechanisms, design, public, robust, step_shares("logistic", robust))
-    yield from newton.steps(Logistic(n_classes), start.ravel(), slice(None))
+    newton = Newton(regression, *step_shares("logistic", robust))
+    yield from newton.steps(family, start.ravel(), slice(None))
     return newton.estimate()
 
 
-def poisson_steps(
-    mechanisms: Mechanisms, design: Design, public: Known, *, robust: bool, predicts: bool = False
-) -> Learning[Estimate]:
+def poisson_steps(regression: Regression, *, robust: bool, predicts: bool = False) -> Learning[Estimate]:
     """Coefficients of the log of a rate of counts, from the log of a noisy rate.
 
     Labels are counts and exposures. For an estimate that ``predicts``, curvatures follow from one noisy
     second moment of the rows, slopes lose what noise explains, and means of all rows add up to their counts,
     of long rows too.
 
-    *Guarantee*: one Gaussian release of the mechanisms' multiplier. A row adds 1 to one bin of each of four
+    *Guarantee*: one Gaussian release of the regression's multiplier. A row adds 1 to one bin of each of four
     histograms, two of which are one release, and at most 1 to the sum of counts and to that of exposures,
     each cut at a released number. It adds a score of length at most R c, a curvature of norm at most ``R^2
     m``, and an outer product of its score, where R is the radius of the design, and the cuts c of residuals
     and m of means follow from released numbers. For predictions, it adds a moment of norm at most ``R^2`` in
     place of curvatures, and at most 1 to each of two sums.
     """
-    of_sizes, of_rate = _OF_RATE
-    shares = step_shares("poisson", robust)
+    public, width = regression.public, regression.design.width
+    shares, of_outer = step_shares("poisson", robust)
     if predicts:  # no curvatures are released
         of_scores = 1 - _OTHERS["poisson"] - _MOMENT - _LEVEL
-        shares = of_scores * np.array(_SCORES) / sum(_SCORES), np.zeros(N_STEPS), 0.0
-    radius = design.radius * UP
+        shares = of_scores * np.array([_SCORES, np.zeros(N_STEPS)]).T / sum(_SCORES)
 
     def tails(
-        sizes: Callable[[FloatArray, FloatArray], tuple[FloatArray, ...]], share: float
+        sizes: Callable[[Rows], tuple[FloatArray, FloatArray]], share: float
     ) -> Learning[list[Callable[..., Tail]]]:
-        """Functions that make tails of two sizes of each row, which are functions of rows and outcomes."""
+        """Functions that make tails of two sizes of each row."""
 
-        def bins(Z: FloatArray, block: Block) -> BinCounts | FloatArray:
-            x, _ = design.rows(Z)
-            pair = sizes(x, np.asarray(block.y, np.float64))
-            return design.counted(np.stack([bins_of(each) for each in pair], axis=1), N_BINS, block)
+        def bins(rows: Rows) -> BinCounts | FloatArray:
+            return rows.histograms(*map(bins_of, sizes(rows)), n_bins=N_BINS)
 
-        (counts,), (scale,) = yield from mechanisms.sums(bins, share, ReleasedArray(sensitivity_of(2)))
-        known_bins = [bins_of(each) for each in sizes(public.x, public.y)]
-        of_public = [np.bincount(each, public.u, minlength=N_BINS) for each in known_bins]
-        histograms = zip(counts.reshape(2, -1), of_public, strict=True)
-        return [partial(Tail.of, each, scale, bins) for each, bins in histograms]
+        (counts,), (scale,) = yield from regression.noisy(bins, share, ReleasedArray(sensitivity_of(2)))
+        histograms = zip(counts.reshape(2, -1), summed(bins(public)).reshape(2, -1), strict=True)
+        return [partial(Tail.of, each, scale, of_known) for each, of_known in histograms]
 
-    def sums(Z: FloatArray, block: Block) -> FloatArray:
-        y = np.minimum(np.asarray(block.y, np.float64)[:, :2] / [cut, longest], 1.0)
-        return y * design.of_block(block)[:, np.newaxis]
+    def cut_sums(rows: Rows) -> FloatArray:
+        return np.minimum(rows.y[:, :2] / [cut, longest], 1.0) * rows.u[:, np.newaxis]
 
-    before = len(shares[0]) - _STEPS_AFTER
-    of_score = mechanisms.scale(radius, float(shares[0][before - 1]))
-    of_means = mechanisms.scale(1.0, _LEVEL / 2)
+    before = N_STEPS - _STEPS_AFTER
+    of_means = regression.scale(1.0, _LEVEL / 2)
     if not predicts:
-        of_means = noise_floor(mechanisms.scale(radius**2, float(shares[1][-2])), design.width)
-    counts, exposures = yield from tails(lambda x, y: (y[:, 0], y[:, 1]), of_sizes)
-    cut, _ = counts(goes_on=not predicts).cut(of_score)
+        of_means = noise_floor(regression.scale(regression.radius**2, float(shares[-2, 1])), width)
+    of_sizes, of_rate = _OF_RATE
+    counts, exposures = yield from tails(lambda rows: (rows.y[:, 0], rows.y[:, 1]), of_sizes)
+    score_scale = regression.scale(regression.radius, float(shares[before - 1, 0]))
+    cut, _ = counts(goes_on=not predicts).cut(score_scale)
     longest, _ = exposures(goes_on=not predicts).cut(of_means)
-    (total, exposure), scales = yield from mechanisms.sums(
-        sums,
-        of_rate,
-        ReleasedArray(1.0, 0.5),
-        ReleasedArray(1.0, 0.5),
-        split=lambda both: (both[:1], both[1:]),
+    arrays, scales = yield from regression.noisy(
+        cut_sums, of_rate, *[ReleasedArray(1.0, 0.5)] * 2, split=_each
     )
-    events = cut * max(float(total[0]), scales[0]) + public.u @ public.y[:, 0]
-    at_risk = longest * max(float(exposure[0]), scales[1]) + public.u @ public.y[:, 1]
+    noisy_sums = [cut, longest] * np.maximum(np.concatenate(arrays), scales)
+    events, at_risk = (noisy_sums + public.u @ public.y[:, :2]).tolist()
     rate = min(max(events / at_risk, _RATES[0]), _RATES[1])
-    start = np.zeros(design.width)
+    start = np.zeros(width)
     start[0] = math.log(rate)
-    newton = Newton(mechanisms, design, public, robust, shares)
+    newton = Newton(regression, shares, of_outer)
     largest = min(max(_TIMES * rate * longest, _LEAST_MEAN), cut)
     if predicts:
-        moment = yield from second_moment(mechanisms, design, public)
-        newton.tilted = partial(tilted, moment, events)
+        (moment,), (scale,) = yield from regression.sums(
+            Rows.moments, _MOMENT, ReleasedArray(regression.design.radius**2 * UP), split=square
+        )
+        newton.tilted = partial(tilted, Curvature.of(moment, scale), events)
     yield from newton.steps(Poisson(cut, largest), start, slice(before))
+
+    def residuals_and_means(rows: Rows) -> tuple[FloatArray, FloatArray]:
+        means = Poisson.means(rows, beta)
+        return rows.y[:, 0] - means, means
+
     beta = newton.beta
-
-    def residuals_and_means(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        means = Poisson.means(x, y, beta)
-        return y[:, 0] - means, means
-
     residuals, means = yield from tails(residuals_and_means, _RESIDUALS)
-    cut, cut_off = residuals(goes_on=not predicts).cut(mechanisms.scale(radius, float(shares[0][-1])))
+    score_scale = regression.scale(regression.radius, float(shares[-1, 0]))
+    cut, cut_off = residuals(goes_on=not predicts).cut(score_scale)
     largest, _ = means(goes_on=not predicts).cut(of_means)
     yield from newton.steps(Poisson(cut, largest), beta, slice(before, None))
     estimate = newton.estimate(cut_off)
     if not predicts:
         return estimate
-    beta = np.append(estimate.values[:1], without_noise(estimate.values[1:], estimate.noise[1:, 1:]))
+    values = np.append(estimate.values[:1], without_noise(estimate.values[1:], estimate.noise[1:, 1:]))
     # Large residuals are counts far above their means. The cut loses those that a histogram shows, or fewer.
     cut, _ = residuals().cut(of_means)
     (lost,) = residuals(goes_on=False).lost(np.array([cut]))
-    moved = yield from level(mechanisms, design, public, beta, (cut, largest), float(lost))
-    values = beta + moved * (np.arange(len(beta)) == 0)
+    moved = yield from level(regression, values, (cut, largest), float(lost))
+    values[0] += moved
     return replace(estimate, values=values, noise=newton.covariance)
 
 
 def level(
-    mechanisms: Mechanisms,
-    design: Design,
-    public: Known,
-    beta: FloatArray,
-    cuts: tuple[float, float],
-    lost: float,
+    regression: Regression, beta: FloatArray, cuts: tuple[float, float], lost: float
 ) -> Learning[float]:
     """What to add to the constant of coefficients, so that means of all rows add up to their counts.
 
@@ -347,42 +328,16 @@ def level(
     their cuts, times its relative sample weight.
     """
 
-    def parts(x: FloatArray, y: FloatArray, u: FloatArray) -> FloatArray:
-        means = Poisson.means(x, y, beta)
-        terms = np.stack([y[:, 0] - means, means], axis=1) / cuts
-        return np.asarray(np.clip(terms, -1.0, 1.0) * u[:, np.newaxis])
+    def parts(rows: Rows) -> FloatArray:
+        means = Poisson.means(rows, beta)
+        terms = np.stack([rows.y[:, 0] - means, means], axis=1) / cuts
+        return np.asarray(np.clip(terms, -1.0, 1.0) * rows.u[:, np.newaxis])
 
-    arrays, scales = yield from mechanisms.sums(
-        lambda Z, block: parts(design.rows(Z)[0], np.asarray(block.y, np.float64), design.of_block(block)),
-        _LEVEL,
-        ReleasedArray(1.0, 0.5),
-        ReleasedArray(1.0, 0.5),
-        split=lambda both: (both[:1], both[1:]),
-    )
-    excess, mean = (
-        cuts * (np.concatenate(arrays) + parts(public.x, public.y, public.u).sum(axis=0))
-    ).tolist()
+    arrays, scales = yield from regression.sums(parts, _LEVEL, *[ReleasedArray(1.0, 0.5)] * 2, split=_each)
+    excess, mean = (np.array(cuts) * np.concatenate(arrays)).tolist()
     mean = max(mean, cuts[1] * scales[1])
     certain = likely_part(_USUAL_MOVE, cuts[0] * scales[0] / mean)
     return float(certain * math.log1p(max((excess + lost) / mean, -_MOST_MISSING)))
-
-
-def second_moment(mechanisms: Mechanisms, design: Design, public: Known) -> Learning[Curvature]:
-    """The second moment of the rows.
-
-    *Guarantee*: one release. A row adds ``v x x^T`` of norm at most ``R^2``, with the radius R of the design.
-    """
-
-    def moments(x: FloatArray, v: FloatArray) -> OuterStatistics:
-        return OuterStatistics(v[:, np.newaxis] * x, x)
-
-    (sums,), (scale,) = yield from mechanisms.sums(
-        lambda Z, block: moments(*design.private(Z, block)),
-        _MOMENT,
-        ReleasedArray(design.radius**2 * UP),
-        split=square,
-    )
-    return Curvature.of(sums + moments(public.x, public.v).sums().reshape(sums.shape), scale)
 
 
 def tilted(moment: Curvature, events: float, beta: FloatArray) -> Curvature:
@@ -417,93 +372,74 @@ def without_noise(values: FloatArray, covariance: FloatArray) -> FloatArray:
 class Newton:
     """Noisy steps from a start, and the estimate after the last one.
 
-    ``shares`` are those of scores and curvatures, and of outer products, see :func:`step_shares`.
+    ``shares`` (N_STEPS, 2) and ``of_outer`` are those of :func:`step_shares`; errors are robust if the last
+    is not 0. Where curvatures are not released, they are ``tilted``, which follow from coefficients.
     """
 
-    def __init__(
-        self,
-        mechanisms: Mechanisms,
-        design: Design,
-        public: Known,
-        robust: bool,
-        shares: tuple[FloatArray, FloatArray, float],
-    ) -> None:
-        self.mechanisms, self.design, self.public, self.robust = mechanisms, design, public, robust
-        self.shares = shares
-        self.beta: FloatArray = np.zeros(design.width)
+    def __init__(self, regression: Regression, shares: FloatArray, of_outer: float) -> None:
+        self.regression, self.shares, self.of_outer = regression, shares, of_outer
+        width = regression.design.width
+        self.beta: FloatArray = np.zeros(width)
         #: The covariance of the noise in all steps, where curvatures follow from moments.
-        self.covariance: FloatArray = np.zeros((design.width, design.width))
-        self._limit = Limit()
-        self._curvature: Curvature | None = None
-        #: The curvature at coefficients, where none is released.
+        self.covariance: FloatArray = np.zeros((width, width))
         self.tilted: Callable[[FloatArray], Curvature] | None = None
-        #: Covariances of the noise in the ends of the last two steps.
+        self._limit = Limit()
+        self._curvature: Curvature
+        self._products: FloatArray | None = None
+        #: Covariances (p, p) of the noise in the end of each step.
         self._noise: list[FloatArray] = []
         #: Variances (p,) of coefficients by the curvature of each step, up to a factor.
         self._variances: list[FloatArray] = []
 
-    def _sums(
-        self, statistics: Callable[..., OuterStatistics], share: float, *releases: ReleasedArray, split: Any
-    ) -> Learning[tuple[list[FloatArray], list[float]]]:
-        """Noisy sums of statistics of private rows, plus those of public rows, and scales of the noise."""
-        beta, family, public = self.beta, self.family, self.public
-        arrays, scales = yield from self.mechanisms.sums(
-            lambda Z, block: statistics(family, *self.design.private(Z, block), family.outcomes(block), beta),
-            share,
-            *releases,
-            split=split,
-        )
-        of_public = split(statistics(family, public.x, public.v, public.y, beta).sums())
-        return [array + part for array, part in zip(arrays, of_public, strict=False)], scales
-
     def steps(self, family: Family, start: FloatArray, which: slice) -> Learning[None]:
         """Take those of the steps from ``start``."""
-        self.family, self.beta = family, start
-        radius = self.design.radius
+        self.beta, sums = start, self.regression.sums
+        radius = self.regression.design.radius
         longest_score = family.residual_bound * radius * UP
         longest_curvature = family.curvature_bound * radius**2 * UP
-        parts = partial(split, n_outputs=family.n_outputs, width=self.design.width)
-        for score_share, curvature_share in zip(self.shares[0][which], self.shares[1][which], strict=True):
+        parts = partial(split, n_outputs=family.n_outputs, width=self.regression.design.width)
+        for score_share, curvature_share in self.shares[which].tolist():
             whole = score_share + curvature_share
             releases = [ReleasedArray(longest_score, score_share / whole)]
             if curvature_share:
                 releases.append(ReleasedArray(longest_curvature, curvature_share / whole))
-            arrays, scales = yield from self._sums(statistics, whole, *releases, split=parts)
+            (score, *noisy), scales = yield from sums(
+                lambda rows: statistics(rows, family, self.beta), whole, *releases, split=parts
+            )
             if curvature_share:
-                self._curvature = Curvature.of(arrays[1], scales[1])
+                self._curvature = Curvature.of(noisy[0], scales[1])
             elif self.tilted is not None:
                 self._curvature = self.tilted(self.beta)
-            elif self.robust:
-                of_outer = ReleasedArray(longest_score**2)
-                (products,), (scale,) = yield from self._sums(outer, self.shares[2], of_outer, split=square)
+            elif self.of_outer:
+                largest = ReleasedArray(longest_score**2)
+                (products,), (scale,) = yield from sums(
+                    lambda rows: outer(rows, family, self.beta), self.of_outer, largest, split=square
+                )
                 self._products = positive(products, scale)
-            assert self._curvature is not None
             self._variances.append(np.diag(self._curvature.inverse))
             self._score_scale = scales[0]
-            self.moved = -self._curvature.inverse @ arrays[0]
+            self.moved = -self._curvature.inverse @ score
             self.step = self._limit.shortened(self.moved)
             self.beta = self.beta + self.step
-            noise = self._curvature.noise(self.step, scales[0])
-            self._noise = [*self._noise[-1:], noise]
+            self._noise.append(self._curvature.noise(self.step, scales[0]))
             if self.tilted is not None:
                 # A damped step leaves a part of the noise in its start, all of it where noise hides the
                 # curvature.
                 hidden = self._curvature.vectors[:, self._curvature.raised]
-                damping = (1 - 1 / _DAMPING) * np.eye(len(noise)) + hidden @ hidden.T / _DAMPING
-                self.covariance = damping @ self.covariance @ damping + noise
+                damping = (1 - 1 / _DAMPING) * np.eye(len(score)) + hidden @ hidden.T / _DAMPING
+                self.covariance = damping @ self.covariance @ damping + self._noise[-1]
 
     def estimate(self, cut_off: float = 0.0) -> Estimate:
         """The estimate after the last step, whose residuals lost at most ``cut_off`` in all."""
-        assert self._curvature is not None
-        beta, width = self.beta, self.design.width
-        products = self._products if self.robust else self._curvature.matrix
+        beta, width = self.beta, self.regression.design.width
+        products = self._curvature.matrix if self._products is None else self._products
         estimate = self._curvature.estimate(
             beta,
             self.step,
             self._score_scale,
             products,
             width,
-            moved=(self.moved, self._noise[0]),
+            moved=(self.moved, self._noise[-2]),
             cut_off=cut_off,
         )
         # If columns separate the classes, each step lengthens the slopes by about 1.

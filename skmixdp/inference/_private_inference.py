@@ -41,8 +41,7 @@ from ._estimating import (
     SPREADS,
     Design,
     Estimate,
-    Known,
-    Mechanisms,
+    Regression,
     noise_floor,
     public_scales,
 )
@@ -259,13 +258,17 @@ def private_inference(
     known_target = None if target_scale is None else _pair("target_scale", target_scale)
     weights, weights_pub = weights_of(sample_weight, sample_weight_pub, max_sample_weight, n_rows, len(x_pub))
     exposures, exposures_pub = exposures_of(exposure, exposure_pub, family, n_rows, len(x_pub))
-    if poisson:
-        labels_pub = np.column_stack([labels_pub, exposures_pub])
     declared_weight = None if max_sample_weight == "auto" else float(max_sample_weight)
     if len(x_pub) >= ENOUGH:
         scales = public_scales(x_pub) | scales
         if family == "gaussian" and known_target is None:
             known_target = public_scales(labels_pub[:, np.newaxis])[0]
+    columns_of_labels = [(labels, labels_pub)]
+    if poisson:
+        columns_of_labels.append((exposures, exposures_pub))
+    if weights is not None:
+        columns_of_labels.append((weights, weights_pub))
+    labels, labels_pub = map(np.column_stack, zip(*columns_of_labels, strict=True))
     if units.codes is not None:
         table = PersonTable(table, *units)
     robust = cov == "robust" or units.codes is not None or weights is not None
@@ -332,25 +335,18 @@ def private_inference(
             largest = yield from noisy_scale(learner, multiplier / math.sqrt(shares["weights"]), n_features)
         shown_columns = np.flatnonzero(spread > 0)
         design = Design(shown_columns, center[shown_columns], spread[shown_columns], largest)
-        mechanisms = Mechanisms(learner, n_features, multiplier / math.sqrt(of_steps))
-        x, v = design.rows(x_pub)
-        u = design.relative(weights_pub)
-        known_outcomes = labels_pub if logistic or poisson else (labels_pub - middle) / width
-        public_part = Known(x, v * u, known_outcomes, u)
+        public_rows = design.rows(x_pub, labels_pub)
+        of_all = multiplier / math.sqrt(of_steps)
+        regression = Regression(learner, n_features, of_all, design, public_rows)
         if logistic:
-            steps = logistic_steps(mechanisms, design, len(target), public_part, robust=robust)
+            steps = logistic_steps(regression, len(target), robust=robust)
         elif poisson:
-            steps = poisson_steps(mechanisms, design, public_part, robust=robust)
+            steps = poisson_steps(regression, robust=robust)
         else:
-            steps = least_squares_steps(mechanisms, design, (middle, width), public_part, robust=robust)
+            steps = least_squares_steps(regression, (middle, width), robust=robust)
         estimate = yield from steps
         return design, TargetMap(np.array([middle]), np.array([width])), estimate
 
-    labels = np.column_stack(
-        [labels, *([exposures] if poisson else []), *([] if weights is None else [weights])]
-    )
-    if logistic and weights is None:
-        labels = labels[:, 0]
     (design, target_map, estimate), report = noisy_sums(
         table, unmapped(n_features), labels, releases, transaction, facts
     )
@@ -469,7 +465,7 @@ def _refuse_what_noise_hides(
         """Number of rows with d columns for which the curvature exceeds the noise clearly."""
         share, sensitivity, size, usual = least_squares_shares(robust)[0], d + 1.0, d + 1, 1.0
         if family != "gaussian":
-            share, usual = float(step_shares(family, robust)[1].max()), _USUAL_COUNT
+            share, usual = float(step_shares(family, robust)[0][:, 1].max()), _USUAL_COUNT
         if family == "logistic":
             model = Logistic(n_classes)
             sensitivity, size = model.curvature_bound * (d + 1), model.n_outputs * (d + 1)

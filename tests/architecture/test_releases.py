@@ -79,8 +79,8 @@ RELEASES = {
     ),
     **dict.fromkeys(
         (
-            *("Newton.steps", "poisson_steps", "poisson_steps.tails", "least_squares_steps", "level"),
-            "second_moment",
+            *("Newton.steps", "logistic_steps", "poisson_steps", "poisson_steps.tails", "level"),
+            "least_squares_steps",
         ),
         (
             "scores, curvatures, histograms and variances of an inference",

@@ -25,8 +25,8 @@ from tests.replay import Calls, check_neighbours, facts_of, seen, shown
 #: Functions and methods that are given public rows, their targets, or what follows from them.
 NAMES = """
 columns_of Whitening.of RowMap.of RowMap.with_intercept_for TargetMap.of PublicData.__init__ variance_of_mean
-public_columns public_scales Known.__init__ columns_in_other_units usual_gain n_groups start_is_useful
-hold_out GradientEmbedding.__init__
+public_columns public_scales Regression.__init__ columns_in_other_units usual_gain n_groups
+start_is_useful hold_out GradientEmbedding.__init__
 """
 #: Arguments that hold private rows, which are queried through noise.
 APART = {"self", "cls", "learner"}
