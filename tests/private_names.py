@@ -85,14 +85,15 @@ NAMES = {
         "panel_rows_for sum_error"
     ),
     "skmixdp._papers": "mirror",
-    "skmixdp._papers.dpzero": "zeroth_order_descent",
     "skmixdp._papers.mirror": "PenalizedLoss",
     "skmixdp._papers.modelmix": "accountant",
     "skmixdp._papers.modelmix.accountant": (
         "MAX_ORDER MAX_PRODUCT MAX_SHIFT MIN_WIDTH epsilon_for log_moments log_ratio_moments renyi"
     ),
-    "skmixdp._papers.modelmix.clipping": "L2LinfClip L2LinfClipAt",
-    "skmixdp._papers.modelmix.wrapping": "MixingDescent mixed_query mixed_steps mixed_update",
+    "skmixdp._papers.modelmix.wrapping": (
+        "L2LinfClip L2LinfClipAt MixingDescent mixed_query mixed_steps mixed_update"
+    ),
+    "skmixdp._papers.pazo": "zeroth_order_descent",
     "skmixdp._papers.split_query": "SplitQuery clipped_parts",
     "skmixdp._papers.splits": "Centre GradientEmbedding centre_of deviation_norms embedding_of",
     "skmixdp._papers.zeroth_order": (

@@ -65,8 +65,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
     "skmixdp/privacy/*.py": _PRIVACY,
     "skmixdp/privacy/*/*.py": _PRIVACY,
-    "skmixdp/_papers/modelmix/clipping.py": _GRADIENTS,
-    "skmixdp/_papers/modelmix/*.py": (f"{_UNIT}/privacy", f"{_UNIT}/algorithms/test_modelmix.py"),
+    "skmixdp/_papers/modelmix/*.py": (
+        f"{_UNIT}/privacy",
+        f"{_UNIT}/algorithms/test_modelmix.py",
+        *_GRADIENTS,
+    ),
     "skmixdp/_engine/release.py": _RELEASE,
     "skmixdp/components/clipping.py": _GRADIENTS,
     "skmixdp/_papers/split_query.py": _GRADIENTS,

@@ -21,16 +21,15 @@ _NEWTON_STEPS = 60
 _CG_STEPS = 1000
 _HALVINGS = 40
 
-#: Distance from the computed head to the exact one, relative to the norm of the head or to 1, if that is
-#: larger.
+#: Distance from the computed head to the exact one, relative to the larger of its norm and 1.
 _TOLERANCE = 1e-11
 
 
 class PenalizedLoss:
     """``mean_j w_j loss(W x_j, y_j) + l2 / 2 |W|^2`` as a function of ``W`` (k, d_in).
 
-    The rows (n, d_in) are float64, and n may be 0. The weights ``w_j`` are those of a WeightedLoss, else 1.
-    ``l2`` is positive: without it, the gradient's range is bounded, and not every gradient is reached.
+    The weights ``w_j`` are those of a WeightedLoss, else 1. ``l2`` is positive: without it, the gradient's
+    range is bounded, and not every gradient is reached.
     """
 
     def __init__(self, X: FloatArray, y: NDArray[Any], loss: Loss, l2: float) -> None:
@@ -68,12 +67,10 @@ class PenalizedLoss:
         return np.asarray(self.l2 * W + self._loss_gradient(A) @ self.axes.T)
 
     def with_gradient(self, G: FloatArray, near: FloatArray) -> FloatArray:
-        """The unique head (k, d_in) whose gradient is ``G``; a RuntimeError if the search fails.
+        """The unique head (k, d_in) whose gradient is ``G``, found from ``near``; NaN if ``G`` is not finite.
 
-        Squared loss: in closed form. Other losses: Newton's method from the head ``near``, each step solved
-        by conjugate gradients and halved until the error in the gradient shrinks. The distance to the exact
-        head that is left is at most 1e-11 of the head's norm, or of 1 if that is larger, or what rounding
-        leaves. A gradient without a finite length has a head of NaN.
+        Newton's method, unless the loss is quadratic: each step is solved by conjugate gradients, and halved
+        until the error in the gradient shrinks to :data:`_TOLERANCE` or rounding.
         """
         inside = G @ self.axes
         if self.loss.quadratic:
@@ -88,8 +85,6 @@ class PenalizedLoss:
         """How much more noise moves logits of held-out rows than in gradient descent, as a factor.
 
         The noise passes through the inverse Hessian at ``W``, whose largest eigenvalue is normalised to 1.
-        Each row is left out of the Hessian that measures it; outputs share their mean curvature. The factor
-        is 1 without rows.
         """
         leverages, inverse = self._geometry(W)
         if leverages.size == 0 or not np.any(self.rows):
@@ -100,11 +95,10 @@ class PenalizedLoss:
         return max(gain, float(np.finfo(np.float64).tiny))  # it may underflow
 
     def relative_curvature(self, W: FloatArray) -> float:
-        """Estimate of the largest curvature of the mean loss on other rows, in the scaled geometry.
+        """Estimate of the largest curvature of the mean loss on other rows; infinite without rows.
 
-        The second moments of n random rows underrate those of their law by up to
-        ``(1 - sqrt(g))^2``, where ``g`` is the effective dimension over n, here the mean
-        leverage (Marchenko and Pastur). Infinite without rows.
+        The second moments of n random rows underrate those of their law by up to ``(1 - sqrt(g))^2``, where
+        ``g`` is the effective dimension over n, here the mean leverage (Marchenko and Pastur).
         """
         leverages, _ = self._geometry(W)
         if leverages.size == 0:
@@ -121,8 +115,6 @@ class PenalizedLoss:
         inverse = 1 / (curvature * self.moments + self.l2)
         leverages = curvature / self.n_rows * ((self._weighted * self.rows) @ inverse)
         return np.minimum(leverages, 1 - 1e-6), inverse
-
-    # -- in the principal axes of the rows ---------------------------------------------------
 
     def _outputs(self, A: FloatArray) -> FloatArray:
         return np.asarray(self.rows @ A.T)
@@ -216,19 +208,8 @@ class PenalizedLoss:
 class MirrorDescent(Update):
     """Mirror descent: ``grad Psi(W_{t+1}) = grad Psi(W_t) - step_size h D``.
 
-    ``h`` is the smallest curvature of Psi. It normalises Psi: the inverse of the Hessian has no eigenvalue
-    above 1. If the Hessian is a multiple of the identity, this is gradient descent. In directions that
-    public rows determine well, the noise in ``D`` moves the head little.
-
-    Raises
-    ------
-    RuntimeError
-        From ``step``, if the solver does not converge.
-
-    Notes
-    -----
-    The state is the gradient of Psi at the exact head. Errors of the solver therefore do not accumulate
-    over the steps.
+    ``h`` is the smallest curvature of Psi, which normalises it: the inverse Hessian has no eigenvalue above
+    1. The state is the gradient of Psi at the exact head, so errors of the solver do not accumulate.
 
     Source: PDA-DPMD, Algorithm 1; the normalisation is that of its Appendix E.
     """

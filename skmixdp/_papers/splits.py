@@ -132,10 +132,9 @@ class GradientEmbedding:
     """Orthonormal basis of the span of anchor gradients, or of its ``n_components`` strongest directions.
 
     Anchor rows ``X`` (m, d_in) and their residuals ``R`` (m, k) are kept scaled such that the longest has
-    unit length, since the basis does not depend on their scale. Residuals that are not finite, as where a
-    head diverged, count as 0. ``products`` is ``X X^T``, if it is known.
-    ``held_out_coordinates`` and ``held_out_residuals`` (m,) are lengths of each anchor's gradient within and
-    outside the basis of the others, which is how a row that is no anchor looks.
+    unit length. Residuals that are not finite, as where a head diverged, count as 0. ``held_out_coordinates``
+    and ``held_out_residuals`` (m,) are lengths of each anchor's gradient within and outside the basis of the
+    others, which is how a row that is no anchor looks.
 
     The Gram matrix is ``G = (R R^T) * (X X^T)``. If its rank is full and all directions are kept, the basis
     is ``A = L^(-T)`` for the Cholesky factor ``G = L L^T``, which is cheap to find and to multiply with.
@@ -191,7 +190,7 @@ class GradientEmbedding:
             held_out = _held_out(values, vectors, max(cut, float(values[n_kept:].max(initial=0.0))))
             square = self._A.T @ gram @ self._A
         self.n_components = self._A.shape[1]
-        #: Factor from the relative error of products of anchors to the error of each coordinate.
+        #: From the relative error of products of anchors to the error of each coordinate.
         self._rounding_scale = np.abs(self._A).T @ self._lengths
         #: Upper bound on the distance of the basis from an orthonormal one, as an eigenvalue.
         self._skew = float(np.abs(square - np.eye(len(square))).sum(axis=1).max(initial=0.0))
@@ -199,11 +198,7 @@ class GradientEmbedding:
         self._in_dtype: dict[np.dtype[Any], tuple[FloatArray, FloatArray]] = {}
 
     def coordinates(self, R: FloatArray, products: FloatArray) -> FloatArray:
-        """Coordinates (n, q) of the gradients of rows with residuals ``R`` (n, k).
-
-        ``products`` (n, m) are the rows' products with the anchor rows ``X``; the coordinates are computed
-        in their dtype.
-        """
+        """Coordinates (n, q) of gradients, from residuals (n, k) and products (n, m) with the anchor rows."""
         dtype = products.dtype
         if dtype not in self._in_dtype:
             basis = self._A if self._triangle is None else self._triangle
@@ -217,10 +212,9 @@ class GradientEmbedding:
         return np.asarray(multiply(1.0, basis, H.T, side=0, lower=1, overwrite_b=1).T)
 
     def gradient(self, coordinates: FloatArray, *, tolerance: float = np.inf) -> FloatArray:
-        """The (k, d_in) gradient ``sum_j z_j V_j`` of coordinates (q,), in double precision.
+        """The (k, d_in) gradient ``sum_j z_j V_j`` of coordinates (q,), within ``rounding(tolerance)``.
 
-        Its rounding is at most ``rounding(tolerance)`` times the coordinates' norm. A plain product is used
-        where that is within the tolerance. A more accurate one takes 20 times as long.
+        A product more accurate than that of double precision takes 20 times as long.
         """
         if self._product_rounding(np.float64) <= tolerance:
             return np.asarray(((self._A @ coordinates)[:, np.newaxis] * self.R).T @ self.X)
@@ -234,10 +228,7 @@ class GradientEmbedding:
         return roundings * float(np.linalg.norm(self._rounding_scale))
 
     def rounding(self, tolerance: float) -> float:
-        """Bound on the rounding of ``gradient(tolerance=tolerance)``, relative to that of coordinates.
-
-        A subtraction after it is included. The bound exceeds the tolerance where no product is as accurate.
-        """
+        """Bound on the rounding of ``gradient`` and a subtraction, relative to the length of coordinates."""
         rounding = self._product_rounding(np.float64)
         if rounding > tolerance:
             rounding = self._product_rounding(np.longdouble)
@@ -322,11 +313,7 @@ def embedding_of(view: PublicView, n_components: int | None) -> GradientEmbeddin
 
 
 def _fix_signs(vectors: FloatArray) -> FloatArray:
-    """Each column with the sign that makes its largest entry positive.
-
-    The sign of an eigenvector depends on rounding, and changes the sign of the noise in its coordinate: the
-    same law, but another fit if rows are multiplied in another order.
-    """
+    """Each column with the sign that makes its largest entry positive, which rounding does not change."""
     if vectors.size == 0:
         return vectors
     largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[np.newaxis], axis=0)

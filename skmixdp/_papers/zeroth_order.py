@@ -1,68 +1,23 @@
 """Zeroth-order queries: they ask private rows for losses at a few heads, never for gradients.
 
-A step uses a model through :class:`ParameterView`. The :class:`~skmixdp.components.public.PublicView` of a
-linear head is one, and so is the view of a module, which needs only forward passes of private rows. Each view
-chooses how it represents vectors of parameters.
+A step uses a linear head through its :class:`~skmixdp.components.public.PublicView`. The view of a torch
+module has the same methods. Each view chooses how it represents vectors of parameters.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._linear.arrays import FloatArray
 from ..components.clipping import clipped, scalars
 from ..components.protocols import PrivateQuery, Rounds, StepContext, Update
-from ..components.public import Probe, PublicView, RandomSource
+from ..components.public import PublicView
+from ..components.scalars import clipped, scalars
 
-#: One vector of the model's parameters, and several.
-Vector = Any
+#: Vectors of the model's parameters.
 Vectors = Any
-
-
-class ParameterView(Protocol):
-    """Public rows at the current parameters of a model."""
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of trainable parameters."""
-
-    def random_directions(self, source: RandomSource, count: int, radius: float, *, sphere: bool) -> Vectors:
-        """Random directions: uniform on a sphere, or Gaussian with that root mean square length."""
-
-    def combine(self, weights: FloatArray, directions: Vectors) -> Vector:
-        """``sum_j weights_j directions_j``."""
-
-    def batch_gradients(self, batches: Sequence[NDArray[np.intp]]) -> Vectors:
-        """Mean gradient over each batch of public rows."""
-
-    def orthonormal(self, directions: Vectors) -> Vectors:
-        """Orthonormal directions of the same span."""
-
-    def unit(self, directions: Vectors) -> Vectors:
-        """Each direction at length 1."""
-
-    def probe(self, directions: Vectors, moves: Sequence[tuple[int, float]]) -> Probe:
-        """The query for losses at the parameters plus ``step * directions[j]``, for each move."""
-
-    def moved(self, direction: Vector, step: float) -> Any:
-        """The parameters plus ``step`` times a direction. May change the view's parameters in place."""
-
-
-class Directions(Protocol):
-    """A rule for the random directions of a step."""
-
-    def radius(self, view: ParameterView) -> float:
-        """Root mean square length of a direction."""
-
-    def dimension(self, view: ParameterView) -> int:
-        """Dimension of the space from which directions come."""
-
-    def draw(self, ctx: StepContext, count: int) -> Vectors:
-        """Directions of one step."""
 
 
 @dataclass(frozen=True)
@@ -70,18 +25,16 @@ class RandomDirections:
     """Random directions in the whole parameter space, of length ``p ** exponent``.
 
     With exponent 1/2, the two-point estimate is unbiased. With 1/4, its root mean square length is that of
-    the gradient, and its mean is the gradient divided by ``sqrt(p)``.
-
-    Source: PAZO, Algorithm 1 and Appendix A.1 (1/4), equation 2 (1/2) and Appendix C (Gaussian).
+    the gradient. Source: PAZO, Algorithm 1 and Appendix A.1 (1/4), equation 2 (1/2), Appendix C (Gaussian).
     """
 
     exponent: float
     sphere: bool
 
-    def radius(self, view: ParameterView) -> float:
+    def radius(self, view: PublicView) -> float:
         return float(view.n_parameters**self.exponent)
 
-    def dimension(self, view: ParameterView) -> int:
+    def dimension(self, view: PublicView) -> int:
         return view.n_parameters
 
     def draw(self, ctx: StepContext, count: int) -> Vectors:
@@ -103,10 +56,10 @@ class PublicDirections:
     orthonormal: bool
     sphere: bool
 
-    def radius(self, view: ParameterView) -> float:
+    def radius(self, view: PublicView) -> float:
         return math.sqrt(self.n_batches)
 
-    def dimension(self, view: ParameterView) -> int:
+    def dimension(self, view: PublicView) -> int:
         return self.n_batches
 
     def draw(self, ctx: StepContext, count: int) -> Vectors:
@@ -123,21 +76,17 @@ class PublicDirections:
 class TwoPointQuery:
     """The sums of clipped differences of losses along random directions.
 
-    For a direction ``u``, each row gives one number:
-    ``clip((f(W + smoothing u) - f(W - smoothing u)) / (2 smoothing))``. The released mean of these numbers
-    times ``u``, averaged over directions, estimates the private gradient.
+    For a direction ``u``, each row gives ``clip((f(W + smoothing u) - f(W - smoothing u)) / (2 smoothing))``.
+    The released mean of these numbers times ``u``, averaged over directions, estimates the private gradient.
 
-    The bound on each difference is ``loss_clip * radius / sqrt(dimension)``: the typical share of a gradient
-    along a random direction of that length. ``public_batch_size=None`` takes all public rows.
-
-    *Guarantee*: the released array has one number per direction. One row contributes at most the bound to
-    each number, in absolute value. So one row moves the array by at most the bound times
+    *Guarantee*: one row contributes at most :meth:`bound`, the typical share of a gradient along a random
+    direction, to each of the ``n_directions`` numbers. So one row moves the array by at most the bound times
     ``sqrt(n_directions)``, regardless of the rounding of losses.
 
     Source: PAZO, equation 2 and Algorithms 1 and 2; DPZero (Zhang et al. 2024), Algorithm 1.
     """
 
-    directions: Directions
+    directions: RandomDirections | PublicDirections
     n_directions: int
     smoothing: float
     loss_clip: float
@@ -147,7 +96,7 @@ class TwoPointQuery:
         """Sensitivity of a gradient sum with the same noise in every queried direction."""
         return self.bound(view) * self.directions.radius(view) / math.sqrt(self.directions.dimension(view))
 
-    def bound(self, view: ParameterView) -> float:
+    def bound(self, view: PublicView) -> float:
         """Bound on the absolute value of each row's difference."""
         return self.loss_clip * self.directions.radius(view) / math.sqrt(self.directions.dimension(view))
 
@@ -173,13 +122,9 @@ class TwoPointQuery:
 class CandidateQuery:
     """The public gradient whose step gives the smallest losses of private rows.
 
-    The score of a candidate ``g`` is the mean of clipped losses at ``W - step_size g``. A further candidate
-    is the best of them plus a random vector. All queries of a step use the same batch.
-
-    ``candidate_noise`` is the standard deviation of the random vector in each coordinate; None tries no
-    further candidate.
-
-    The update must be plain descent: the losses are those of the head after such a step.
+    The score of a candidate ``g`` is the mean of clipped losses at ``W - step_size g``, the head after a step
+    of plain descent. A further candidate is the best of them plus a random vector with standard deviation
+    ``candidate_noise`` in each coordinate, unless this is None.
 
     *Guarantee*: m losses share the step. Each row's loss is at most ``loss_clip`` in absolute value, so each
     mean has noise of variance ``m (loss_clip noise_multiplier / b)**2``.

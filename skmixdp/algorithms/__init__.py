@@ -14,9 +14,8 @@ from .noisy_gd import NoisyGD
 
 if TYPE_CHECKING:
     from .._papers.coupling import Coupling
-    from .._papers.dpzero import DPZero
     from .._papers.modelmix.algorithm import ModelMix
-    from .._papers.pazo import PAZO
+    from .._papers.pazo import PAZO, DPZero
     from .._papers.pda_dpmd import PDADPMD
     from .._papers.splitting import DOPE, GEP
 else:

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from .._utils.annexes import late_names
 
 if TYPE_CHECKING:
-    from .._papers.modelmix.algorithm import ModelMix
-    from .._papers.modelmix.event import ModelMixEvent, modelmix_epsilon
+    from .._papers.modelmix.algorithm import ModelMix, ModelMixEvent, modelmix_epsilon
 else:
     __getattr__, __dir__ = late_names(__name__)
 

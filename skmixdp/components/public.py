@@ -214,7 +214,7 @@ class PublicView:
         candidates = np.concatenate([leading, self.data.principal_directions])
         return orthonormal_columns(candidates, min(n_components, candidates.shape[1]))
 
-    # -- the interface for zeroth-order steps: see ParameterView -----------------------------
+    # -- the interface for zeroth-order steps, which the view of a module has too -----------
 
     @property
     def n_parameters(self) -> int:

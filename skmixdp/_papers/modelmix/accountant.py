@@ -8,10 +8,10 @@ interval of width at least ``w``. In units of ``s_n``, a coordinate of the outco
 
     RDP(alpha) = log(sum_j C(alpha, j) (1 - q)^(alpha - j) q^j A_j) / (alpha - 1).
 
-Two steps of the argument are not proved in the paper. First, the worst row spreads over as few coordinates as
-its bounds admit (convexity of ``v^2 -> log A_j``). Second, the narrowest interval is the worst (``A_j`` falls
-with ``w``). Both hold on the grids of ``tests/unit/privacy/test_mixing_grids.py``. Nothing is claimed outside
-these grids.
+Two steps of the argument are not proved in the paper: that the worst row spreads over as few coordinates as
+its bounds admit (convexity of ``v^2 -> log A_j``), and that the narrowest interval is the worst (``A_j``
+falls with ``w``). Both hold on the grids of ``tests/unit/privacy/test_mixing_grids.py``, and nothing is
+claimed outside these.
 
 Everything is computed in log space: densities are differences of normal distribution functions,
 and the trapezoidal rule converges exponentially fast for these integrands.
@@ -75,9 +75,8 @@ def epsilon_for(
     """Smallest epsilon that the Renyi orders give for ``n_steps`` mixed releases; infinite where untested.
 
     ``shift`` is the largest change of a coordinate by one row, and ``width`` the smallest width of the
-    mixing, both in units of the noise's standard deviation. One row can move ``linf_split`` coordinates by
-    ``shift`` if it moves no others. Conversions are Canonne, Kamath and Steinke 2020, Proposition 12, or
-    ``log(1 / delta) / (order - 1)``.
+    mixing, both in units of the noise's standard deviation. Conversions are Canonne, Kamath and Steinke 2020,
+    Proposition 12, or ``log(1 / delta) / (order - 1)``.
     """
     orders = np.append(_FRACTIONAL, _INTEGER)
     divergences = renyi(
@@ -91,11 +90,7 @@ def epsilon_for(
 def renyi(
     orders: FloatArray, n_steps: int, *, shift: float, width: float, sampling_rate: float, linf_split: int
 ) -> FloatArray:
-    """Renyi divergences of ``n_steps`` mixed releases, shape (n_orders,).
-
-    Parameters are those of :func:`epsilon_for`. Infinite at orders, shifts and widths at which the
-    argument was not tested, and at fractional orders of several coordinates.
-    """
+    """Renyi divergences (n_orders,) of ``n_steps`` mixed releases; infinite where nothing was tested."""
     is_tested = (orders <= MAX_ORDER) & (orders * shift <= MAX_PRODUCT)
     is_tested &= shift <= MAX_SHIFT and width >= MIN_WIDTH
     if linf_split > 1:
@@ -111,11 +106,7 @@ def renyi(
 def log_moments(
     orders: FloatArray, shift: float, width: float, sampling_rate: float, linf_split: int
 ) -> FloatArray:
-    """``(order - 1) RDP(order)`` of one release, shape (n_orders,).
-
-    Fractional orders are for ``linf_split = 1`` only, where the mixture's moment is integrated
-    as it stands; otherwise it is the binomial sum over ``A_j``.
-    """
+    """``(order - 1) RDP(order)`` (n_orders,) of one release, at whole orders unless ``linf_split = 1``."""
     if linf_split == 1:
         return log_ratio_moments(orders, shift, width, sampling_rate)
     if sampling_rate == 1:  # the sum has one term, and the logarithm of (1 - q)^0 is not computed

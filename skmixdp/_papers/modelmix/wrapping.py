@@ -1,4 +1,4 @@
-"""How ModelMix changes queries, updates and steps, and its mixing update.
+"""How ModelMix changes queries, updates and steps, its clip, and its mixing update.
 
 The amplified bound holds only where a step is
 
@@ -10,14 +10,17 @@ that are not known to satisfy this are refused.
 Source: ModelMix, Algorithm 1 and Theorem 4.1.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
+from ..._linear import Array, namespace_of
 from ...components import SGD, BalancedSteps, GradientQuery
 from ...components.protocols import (
+    Clip,
     Clipper,
     FloatArray,
     PublicInfo,
@@ -27,6 +30,7 @@ from ...components.protocols import (
     Steps,
     Update,
 )
+from ...components.public import PublicView
 from ...components.steps import DecayingSteps
 from ...components.updates import BallProjection, PolynomialAverage
 from ..split_query import SplitQuery
@@ -125,23 +129,57 @@ class LongerSteps:
 
 
 @dataclass(frozen=True)
+class L2LinfClip:
+    """A clip that also bounds every coordinate, by the L2 bound divided by ``sqrt(split)``.
+
+    With :class:`L2Clip` of threshold ``c``, a gradient's weight is ``min(1, c / |g|_2, (c / sqrt(s)) /
+    |g|_inf)``. *Guarantee*: a weighted gradient has an L2 norm of at most ``sensitivity(dtype)``, and no
+    entry above ``sensitivity(dtype) / sqrt(split)``. The factor ``1 + 4 eps`` covers rounding to the dtype.
+
+    Source: ModelMix, section 4.2 and Algorithm 2, with a single weight instead of its truncation.
+    """
+
+    clipper: Clipper
+    split: int
+
+    def at(self, view: PublicView) -> "L2LinfClipAt":
+        return L2LinfClipAt(self.clipper.at(view), self.split)
+
+
+@dataclass(frozen=True)
+class L2LinfClipAt(Clip):
+    """:class:`L2LinfClip` with its public values fixed for one step."""
+
+    clip: Clip
+    split: int
+
+    @property
+    def takes_tensors(self) -> bool:  # type: ignore[override]
+        return self.clip.takes_tensors
+
+    def weights(self, norms: Array, largest: Callable[[], Array]) -> Array:
+        xp, entries = namespace_of(norms), largest()
+        bound = float(self.clip.sensitivity(np.dtype(np.float64))) / math.sqrt(self.split)
+        factors = self.clip.weights(norms, largest)
+        # A row of zeros has no entry to bound; a row that is not finite gets weight 0.
+        allowed = bound / xp.where(entries > 0, entries, math.inf)
+        smaller = xp.where((entries > 0) & (allowed < factors), allowed, factors)
+        return xp.where(entries < math.inf, smaller, 0.0)
+
+    def sensitivity(self, dtype: np.dtype[Any]) -> float:
+        return self.clip.sensitivity(dtype) * (1 + 4 * float(np.finfo(dtype).eps))
+
+
+@dataclass(frozen=True)
 class MixingDescent(Update):
     """Descent from secretly mixed heads: ``W_t = alpha W_{t-1} + (1 - alpha) W_{t-2} - step_size D``.
 
-    Each coordinate has a secret, uniform ``alpha`` from [0, 1). Coordinates of the two heads may be
-    closer than ``tau = width S step_size (1 - a) / b``, where ``S`` is the sensitivity of this step's
-    release. They are then pushed apart by ``tau / 2`` each before mixing. If they are equal, the later head
-    is pushed upwards. So the mixing covers at least ``width S`` on the scale of the released sum, for any
-    clip, step size and public weight.
-
-    Parameters
-    ----------
-    width : callable
-        Smallest width divided by the sensitivity, as a function of the number of steps.
-
-    *Guarantee*: alpha comes from the noise source of the fit and is not stored. The state is the head before
-    the last, which was released. If the public weight is 1, or if nothing was released, the step does not
-    depend on private rows, and nothing is pushed.
+    Each coordinate has a secret, uniform ``alpha`` from [0, 1), which comes from the noise source of the fit
+    and is not stored. Coordinates of the two heads that are closer than ``tau = width S step_size (1 - a) /
+    b``, where ``S`` is the sensitivity of this step's release, are pushed apart by ``tau / 2`` each before
+    mixing, equal ones with the later head upwards. So the mixing covers at least ``width S`` on the scale of
+    the released sum. If nothing was released, or the public weight is 1, nothing is pushed. The state is the
+    head before the last, which was released.
 
     Source: ModelMix, Algorithm 1, with sign(0) = +1 in its line 7. With W_{-1} = W_0 and sign(0) = 0, the
     first step would not be mixed at all.
