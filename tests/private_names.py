@@ -157,7 +157,7 @@ NAMES = {
     "skmixdp.features._protocols": "Settings",
     "skmixdp.inference": "count_steps=_generalized",
     "skmixdp.inference._tails": "Tail bins_of",
-    "skmixdp.inspection._confusion": "shares_of",
+    "skmixdp.inspection._evaluation": "shares_of",
     "skmixdp.inspection._style": "OKABE_ITO",
     "skmixdp.model_selection._evaluation.cells": "NoisyCells _on_simplex interval",
     "skmixdp.model_selection._evaluation.groups": "Parts",

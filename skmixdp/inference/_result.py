@@ -273,7 +273,7 @@ class InferenceResult(Questions):
         ValueError
             For another ``per``.
         """
-        from ..inspection._coefficients import draw_coefficients  # takes time, and few results are drawn
+        from ..inspection._evaluation import draw_coefficients  # takes time, and few results are drawn
 
         check("per", per, "spread", "unit")
         return draw_coefficients(self, per, ax)

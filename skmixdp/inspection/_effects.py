@@ -141,8 +141,7 @@ class EffectsDisplay:
             unit = "log of the rate" if predicts_rates(head) else "units of the prediction"
         display = cls()
         display.curves = {name: (panel.cells, panel.effects, panel.errors) for name, panel in panels.items()}
-        display.importances, display.outputs = importances, outputs
-        display.unit = unit
+        display.importances, display.outputs, display.unit = importances, outputs, unit
         display.notes = {name: panel.note for name, panel in panels.items() if panel.note}
         display.no_guarantee = head.privacy_.no_guarantee
         return display.plot()
@@ -156,7 +155,9 @@ class EffectsDisplay:
             draw = self._bars if cells.dtype.kind == "O" else self._curve
             draw(panel, name, cells, effects, Z95 * errors)
             panel.axhline(0, color="0.6", linewidth=0.8)
-            panel.set_xlabel("\n".join([name, *filter(None, [self.notes.get(name), self._n_shown(cells)])]))
+            is_cut = cells.dtype.kind == "O" and len(cells) > _N_BARS
+            shown_bars = f"{_N_BARS} of {len(cells)}, by size" if is_cut else ""
+            panel.set_xlabel("\n".join([name, *filter(None, [self.notes.get(name), shown_bars])]))
             plain_axes(panel)
         # Intervals are cut where they are so wide that no effect could be seen.
         for first in range(0, len(panels), _IN_A_LINE):
@@ -219,17 +220,11 @@ class EffectsDisplay:
 
     def _bars(self, panel: Axes, name: str, cells: Any, effects: Floats, halves: Floats) -> None:
         """Draw a bar for each category, the largest effects of many."""
-        drawn, (names, upright) = _largest(effects), _names(cells[_largest(effects)])
+        drawn = np.sort(np.argsort(-np.abs(effects).max(axis=1), kind="stable")[:_N_BARS])
+        names, upright = _names(cells[drawn])
         self.lines_[name] = self._bar(panel, np.arange(len(drawn)), effects[drawn], halves[drawn], _BAR)
         panel.set_xticks(range(len(drawn)), names, rotation=90 * upright)
         panel.margins(x=0.1)
-
-    @staticmethod
-    def _n_shown(cells: Any) -> str:
-        """How many categories are drawn, if these are not all."""
-        return (
-            f"{_N_BARS} of {len(cells)}, by size" if cells.dtype.kind == "O" and len(cells) > _N_BARS else ""
-        )
 
     def _bar(self, panel: Axes, places: Any, effects: Floats, halves: Floats, width: float) -> list[Any]:
         """Draw bars at each place, one for each output, with their intervals."""
@@ -252,11 +247,6 @@ class EffectsDisplay:
         names = ("column", "importance", "lowest", "highest", "noise")
         notes = [_NOTE.format(self.unit), *(f"{name}: {note}." for name, note in self.notes.items())]
         return as_html(self.no_guarantee, [Section(rows=rows, columns=names, notes=notes)])
-
-
-def _largest(effects: Floats) -> NDArray[np.intp]:
-    """Places of the largest effects of many categories, in their order."""
-    return np.sort(np.argsort(-np.abs(effects).max(axis=1), kind="stable")[:_N_BARS])
 
 
 def _names(cells: Any) -> tuple[list[str], bool]:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, ClassVar, TypeVar
 
 from sklearn.base import BaseEstimator
@@ -12,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._utils.models import report_of
 from ..preprocessing import PipelineReport, check_pipeline
-from ..privacy import PrivacyReport
 from ..privacy.accounting import gaussian
 from ..privacy.accounting.events import Neighboring, relation_name
 from ..privacy.report import Report, relation_words
@@ -124,27 +122,35 @@ def ensemble_report(ensemble: object) -> EnsembleReport:
             f"ensemble={type(ensemble).__name__} contains no fitted estimator with privacy_; pass a fitted "
             "ensemble of estimators of this package."
         )
-    relations = {relation_name(report.neighboring) for _, report in reports}
-    if len(relations) > 1:
-        raise ValueError(
-            f"the members have neighboring={' and '.join(sorted(map(repr, relations)))}, and guarantees for "
-            "different neighbours do not add up; fit all members with the same one."
-        )
-    units = sorted({report.unit for _, report in reports})
-    if len(units) > 1:
-        raise ValueError(
-            f"the members protect {' and '.join(map(repr, units))}, and guarantees for different units do "
-            "not add up; fit all members with the same groups, or all without."
-        )
-    epsilon, delta = _total_budget([report for _, report in reports])
+    for name, values, remedy in (
+        ("neighboring", {relation_name(report.neighboring) for _, report in reports}, "the same one"),
+        ("unit", {report.unit for _, report in reports}, "the same groups, or all without"),
+    ):
+        if len(values) > 1:
+            raise ValueError(
+                f"the members have {name}={' and '.join(sorted(map(repr, values)))}, and such guarantees do "
+                f"not add up; fit all members with {remedy}."
+            )
+    exact = [report for _, report in reports if report.mu is not None]
+    others = [report for _, report in reports if report.mu is None]
+    epsilon, delta = (math.fsum(getattr(report, name) for report in others) for name in ("epsilon", "delta"))
+    if exact:
+        largest = max(report.delta for report in exact)
+        epsilon += gaussian.epsilon_for(math.sqrt(math.fsum(report.mu**2 for report in exact)), largest)
+        delta += largest
+    leaks = [leak for _, report in reports for leak in report.leaks]
+    if seeded := [where for where, report in reports if report.noise == "seeded"]:
+        leaks.append(f"the noise of {', '.join(seeded)} comes from a seed")
+    if unprotected:
+        leaks.append(f"{', '.join(unprotected)} may have been fitted to private rows without noise")
     report = EnsembleReport(
         epsilon=epsilon,
         delta=delta,
         neighboring=reports[0][1].neighboring,
         members=tuple((where, report.epsilon, report.delta) for where, report in reports),
-        unit=units[0],
+        unit=reports[0][1].unit,
         unprotected=unprotected,
-        leaks=tuple(_leaks(reports, unprotected)),
+        leaks=tuple(leaks),
     )
     return with_findings(report, ensemble)
 
@@ -158,28 +164,6 @@ def with_findings(report: _Report, estimator: BaseEstimator) -> _Report:
         leaks=tuple(dict.fromkeys((*report.leaks, *findings.in_words("leak", "uncounted")))),
         warnings=(*report.warnings, *findings.in_words("note")),
     )
-
-
-def _total_budget(reports: list[Any]) -> tuple[float, float]:
-    """Epsilon and delta of all reports together."""
-    has_mu = [isinstance(report, PrivacyReport) and report.mu is not None for report in reports]
-    exact = [report for report, has_exact in zip(reports, has_mu, strict=True) if has_exact]
-    others = [report for report, has_exact in zip(reports, has_mu, strict=True) if not has_exact]
-    epsilon, delta = (math.fsum(getattr(report, name) for report in others) for name in ("epsilon", "delta"))
-    if exact:
-        largest = max(report.delta for report in exact)
-        epsilon += gaussian.epsilon_for(math.sqrt(math.fsum(report.mu**2 for report in exact)), largest)
-        delta += largest
-    return epsilon, delta
-
-
-def _leaks(reports: list[tuple[str, Any]], unprotected: tuple[str, ...]) -> Iterator[str]:
-    """The reasons why members give no guarantee."""
-    yield from chain.from_iterable(report.leaks for _, report in reports)
-    if seeded := [where for where, report in reports if report.noise == "seeded"]:
-        yield f"the noise of {', '.join(seeded)} comes from a seed"
-    if unprotected:
-        yield f"{', '.join(unprotected)} may have been fitted to private rows without noise"
 
 
 def _members(value: Any, where: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
@@ -198,7 +182,11 @@ def _members(value: Any, where: str, seen: set[int]) -> Iterator[tuple[str, Any]
     elif hasattr(value, "calibrators"):  # a part of CalibratedClassifierCV that is no estimator
         yield from _members(value.estimator, f"{where}.estimator", seen)
         yield f"{where}.calibrators", value.calibrators
-    elif hasattr(value, "get_params") and _is_fitted(value):
+    elif hasattr(value, "get_params"):
+        try:
+            check_is_fitted(value)
+        except (NotFittedError, TypeError):  # the template of members, or an object without a method fit
+            return
         inner = [
             member
             for name, entry in vars(value).items()
@@ -209,12 +197,3 @@ def _members(value: Any, where: str, seen: set[int]) -> Iterator[tuple[str, Any]
         if not inner and callable(getattr(value, "predict", None)):
             inner = [(where, value)]
         yield from inner
-
-
-def _is_fitted(estimator: BaseEstimator) -> bool:
-    """Whether an estimator is fitted. Ensembles also hold the template of their members."""
-    try:
-        check_is_fitted(estimator)
-    except (NotFittedError, TypeError):  # TypeError: there is no method fit
-        return False
-    return True

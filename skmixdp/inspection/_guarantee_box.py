@@ -18,17 +18,13 @@ _HOLDS_A_RECORD = (
 
 def estimator_page(estimator: BaseEstimator, first: str) -> str:
     """The HTML of scikit-learn for an estimator, below a ``first`` line and above a box on its last step."""
-    return as_html(first, []) + str(estimator_html_repr(estimator)) + _box(last_step(estimator))
-
-
-def _box(estimator: BaseEstimator) -> str:
-    """HTML with the report of a fitted estimator, or with the budget of the next fit."""
-    report = report_of(estimator)
-    sections = [Section(paragraphs=_promise(estimator))] if report is None else report._sections()
-    if record_of(estimator) is not None:
+    head = last_step(estimator)
+    report = report_of(head)
+    sections = [Section(paragraphs=_promise(head))] if report is None else report._sections()
+    if record_of(head) is not None:
         sections.append(Section(notes=[_HOLDS_A_RECORD]))
     body = as_html("" if report is None else report.no_guarantee, sections)
-    return html(_BOX, body=body)
+    return as_html(first, []) + str(estimator_html_repr(estimator)) + html(_BOX, body=body)
 
 
 def _promise(estimator: BaseEstimator) -> list[str]:

@@ -128,15 +128,14 @@ class ModelCard:
         """
         check("license", license, _TEXT, None)
         card = as_markdown(self.title, self.no_guarantee, self._sections())
-        return card if license is None else f"{self._front_matter(license)}\n\n{card}"
-
-    def _front_matter(self, license_: str) -> str:
-        """YAML front matter, with texts spelt as in JSON."""
+        if license is None:
+            return card
+        # Front matter in YAML, with texts spelt as in JSON.
         lines = [] if self.private else [f"no_guarantee: {json.dumps(self.no_guarantee)}"]
-        lines += [f"license: {json.dumps(license_)}", "library_name: skmixdp", "tags:", "- sklearn"]
+        lines += [f"license: {json.dumps(license)}", "library_name: skmixdp", "tags:", "- sklearn"]
         task = "classification" if {"classes", "labels"} & self.model.keys() else "regression"
         lines += [f"- tabular-{task}", *(["- differential-privacy"] if self.private else [])]
-        return "\n".join(["---", *lines, "---"])
+        return "\n".join(["---", *lines, "---", "", card])
 
     def to_html(self) -> str:
         """The card as a page in plain words, as one file without scripts or links, for screens and print."""
@@ -163,8 +162,7 @@ class ModelCard:
     def __str__(self) -> str:
         return self.to_markdown()
 
-    def _repr_markdown_(self) -> str:
-        return self.to_markdown()
+    _repr_markdown_ = __str__
 
 
 def model_card(

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..._linear import Array, namespace_of
+from ..._linear.arrays import Array, namespace_of
 from ...components import SGD, BalancedSteps, GradientQuery
 from ...components.protocols import (
     Clip,
