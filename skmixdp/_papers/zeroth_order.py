@@ -14,7 +14,6 @@ from .._linear.arrays import FloatArray
 from ..components.clipping import clipped, scalars
 from ..components.protocols import PrivateQuery, Rounds, StepContext, Update
 from ..components.public import PublicView
-from ..components.scalars import clipped, scalars
 
 #: Vectors of the model's parameters.
 Vectors = Any

@@ -133,7 +133,7 @@ def test_members_that_protect_rows_and_persons_do_not_add_up():
     ids = np.arange(len(Y)) // 2
     with sklearn.config_context(enable_metadata_routing=True):
         of_persons, of_rows = head().fit(X, Y, groups=ids), head().fit(X, Y)
-    with pytest.raises(ValueError, match="unit=.*, and such guarantees do not add up"):
+    with pytest.raises(ValueError, match=r"unit=.*, and such guarantees do not add up"):
         ensemble_report([of_persons, of_rows])
     report = ensemble_report([of_persons, of_persons])
     assert report.unit == of_persons.privacy_.unit != "row"
