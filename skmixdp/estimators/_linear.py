@@ -41,6 +41,7 @@ from ._problem import (
     CheckTarget,
     check_device,
     check_sample_weight,
+    check_width,
     collect_public,
     public_facts,
     public_rows,
@@ -52,6 +53,17 @@ Array = NDArray[Any]
 
 #: Its square, and its product with the number of public rows, must not overflow.
 _PENALTY = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
+
+
+@dataclass
+class CheckedRows:
+    """The rows to fit to, with labels or targets as they were passed, and the mask of those selected."""
+
+    table: Table
+    y: Array
+    X_pub: Array
+    y_pub: Array | None
+    selected: Array | None
 
 
 @dataclass(eq=False, repr=False)
@@ -110,10 +122,8 @@ class LinearHead(PrivateEstimator):
 
     # -- fitting ---------------------------------------------------------------------------
 
-    def _check_rows(
-        self, data: FitData, check_target: CheckTarget
-    ) -> tuple[Table, Array, Array, Array | None, Array | None]:
-        """Checked private and public rows, labels not yet encoded, and the mask of the rows to fit to."""
+    def _check_rows(self, data: FitData, check_target: CheckTarget, kind: str = "targets") -> CheckedRows:
+        """Checked private and public rows, whose labels or targets are of a ``kind`` in messages."""
         for name in ("class_shares_", "per_instance_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         labels = labels_of(data.X, data.y)
@@ -123,21 +133,17 @@ class LinearHead(PrivateEstimator):
         table = check_private_rows(self, data.X)
         groups = groups_of(data.X, data.groups)
         if check_device(self.device) not in (None, "cpu"):
-            if not table.is_movable:
-                raise ValueError(
-                    f"device={shown(self.device)} needs dense rows in memory, but X is a "
-                    f"{type(table).__name__}; pass device='auto'."
-                )
-            if self.noise == "discrete":
-                raise ValueError(
-                    "noise='discrete' computes its exact sums on the CPU, not on "
-                    f"device={shown(self.device)}; pass device='cpu', or noise='float'."
-                )
-            if groups is not None:
-                raise ValueError(
-                    f"device={shown(self.device)} cannot be combined with groups, whose rows are held on the "
-                    "host; pass device='auto'."
-                )
+            device = f"device={shown(self.device)}"
+            held = f"{device} needs dense rows in memory, but X is a {type(table).__name__}"
+            exact = f"noise='discrete' computes its exact sums on the CPU, not on {device}"
+            persons = f"{device} cannot be combined with groups, whose rows are held on the host"
+            for wrong, obstacle, remedy in (
+                (not table.is_movable, held, "device='auto'"),
+                (self.noise == "discrete", exact, "device='cpu', or noise='float'"),
+                (groups is not None, persons, "device='auto'"),
+            ):
+                if wrong:
+                    raise ValueError(f"{obstacle}; pass {remedy}.")
         n_rows, n_features = table.shape
         check_public_rows(n_rows, data.X_pub)
         check_public_rows(n_rows, data.X_unlabeled, "X_unlabeled")
@@ -149,13 +155,15 @@ class LinearHead(PrivateEstimator):
         if groups is not None:
             table, mask = PersonTable(table, *units_of(groups, n_rows, self.noise, mask)), None
         X_pub, y_pub = (np.empty((0, n_features)), None) if public is None else public
-        return table, y, X_pub, y_pub, mask
+        if y_pub is not None and y_pub.ndim > 1:
+            check_width(y_pub, y.shape[1], kind, "y has", "y_pub")
+        return CheckedRows(table, y, X_pub, y_pub, mask)
 
-    def _known(
+    def _fit_of(
         self,
-        budget: Budget,
+        rows: CheckedRows,
         loss: Loss,
-        rows: tuple[Table, Array, Array, Array | None, Array | None],
+        budget: Budget,
         data: FitData,
         fact: str,
         *,
@@ -163,8 +171,8 @@ class LinearHead(PrivateEstimator):
         logit_adjustment: float | Literal["auto"] = 0,
         classes: Array | None = None,
     ) -> Fit:
-        """What is known of a fit before it begins, from checked rows, encoded labels and scaled targets."""
-        table, y, X_pub, y_pub, selected_rows = rows
+        """The fit before it begins, of checked rows with encoded labels or scaled targets."""
+        table, X_pub = rows.table, rows.X_pub
         names, n_features = vars(self).get("feature_names_in_"), table.shape[1]
         finite, weights = not self._takes_missing, data.sample_weight is not None
         mapping = self._row_settings()
@@ -203,7 +211,7 @@ class LinearHead(PrivateEstimator):
         transaction = Transaction(budget, type(self).__name__, self.ledger, self.random_state, leaks)
         private = LabelledRows(
             table if device is None else table.on_device(device),
-            y,
+            rows.y,
             self._products_dtype(),
             transaction.noise.needs_grid,
             record,
@@ -217,7 +225,7 @@ class LinearHead(PrivateEstimator):
             l2=self.l2,
             public_l2=self.public_l2,
             batch_size=self.batch_size,
-            init=self.init if isinstance(self.init, str) else self._given_start(),
+            init=self.init if isinstance(self.init, str) else self._start_of_training(),
             rows=RowSettings(
                 fit_intercept=self.fit_intercept,
                 **mapping,
@@ -230,16 +238,16 @@ class LinearHead(PrivateEstimator):
             logit_adjustment=logit_adjustment,
             classes=classes,
         )
-        rows_to_fit = Data(private, loss, selected_rows)
+        rows_to_fit = Data(private, loss, rows.selected)
         largest = None if self.max_sample_weight == "auto" else float(self.max_sample_weight)
-        sample_weight = check_sample_weight(data.sample_weight, len(y))
+        sample_weight = check_sample_weight(data.sample_weight, len(rows.y))
         return Fit(
             stages=STAGES,
             settings=settings,
             transaction=transaction,
             tasks=FitTasks(self, self._attributes_at),
             data=rows_to_fit,
-            public=PublicRows(X_pub, y[:0] if y_pub is None else y_pub, X_unlabeled),
+            public=PublicRows(X_pub, rows.y[:0] if rows.y_pub is None else rows.y_pub, X_unlabeled),
             weights=Weights(rows_to_fit, sample_weight, largest),
             labels=labels or Labels(),
         )
@@ -335,7 +343,7 @@ class LinearHead(PrivateEstimator):
             "both fits, both budgets add up)"
         )
 
-    def _given_start(self) -> Array | NamedStart:
+    def _start_of_training(self) -> Array | NamedStart:
         """The coefficients in ``init``, in the units of training."""
         if (model := self._released_start) is not None:
             coef, intercept = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)

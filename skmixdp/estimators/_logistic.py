@@ -23,7 +23,7 @@ from ._base import EstimatorProcedure, FitData, fit_one
 from ._classifier import Classifier
 from ._linear import LinearHead, TrainedHead
 from ._private_score import PrivateConfusionMixin
-from ._problem import WEIGHTS_BY_CLASS, check_class_weight, encode_classes
+from ._problem import WEIGHTS_BY_CLASS, check_class_weight, check_width, encode_classes
 
 Array = NDArray[Any]
 
@@ -110,25 +110,20 @@ class LogisticHead(Classifier, PrivateConfusionMixin, LinearHead):
     def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
         self.multilabel_ = is_indicator(labels_of(data.X, data.y))
         check_target = check_indicator if self.multilabel_ else check_labels
-        table, y, X_pub, y_pub, members = self._check_rows(data, check_target)
+        rows = self._check_rows(data, check_target, "labels")
         loss: Loss
         if self.multilabel_:
             self._refuse_for_several_labels()
-            self.classes_, origin = names_of_labels(self.classes, data.y, data.y_pub, y.shape[1])
-            kind, loss = "number and the names of the labels", MultilabelLoss(y.shape[1])
-            if y_pub is not None and y_pub.shape[1] != y.shape[1]:
-                raise ValueError(
-                    f"y_pub has {y_pub.shape[1]} labels per row and y has {y.shape[1]}; pass the same labels "
-                    "in the same columns."
-                )
+            n_labels = rows.y.shape[1]
+            self.classes_, origin = names_of_labels(self.classes, data.y, data.y_pub, n_labels)
+            kind, loss = "number and the names of the labels", MultilabelLoss(n_labels)
         else:
-            y, y_pub, origin = encode_classes(self, y, y_pub)
+            rows.y, rows.y_pub, origin = encode_classes(self, rows.y, rows.y_pub)
             kind, loss = "classes", classification_loss(len(self.classes_))
-        rows = (table, y, X_pub, y_pub, members)
-        fit = self._known(
-            budget,
-            loss,
+        fit = self._fit_of(
             rows,
+            loss,
+            budget,
             data,
             f"the {kind} ({origin})",
             logit_adjustment=self.logit_adjustment,
@@ -167,16 +162,12 @@ class LogisticHead(Classifier, PrivateConfusionMixin, LinearHead):
         if not self.multilabel_:
             return encode_labels(check_labels(y, "y", n_rows, "X"), self.classes_, "y", private=True)
         labels = check_indicator(y, "y", n_rows, "X", self.classes_)
-        if labels.shape[1] != len(self.classes_):
-            raise ValueError(
-                f"y has {labels.shape[1]} labels per row and this classifier was fitted to "
-                f"{len(self.classes_)}; pass the same labels in the same columns."
-            )
+        check_width(labels, len(self.classes_), "labels", "this classifier was fitted to")
         return labels
 
-    def _given_start(self) -> Array | NamedStart:
+    def _start_of_training(self) -> Array | NamedStart:
         named: NamedStart = self.init
-        return named if isinstance(named, NamedStart) else super()._given_start()
+        return named if isinstance(named, NamedStart) else super()._start_of_training()
 
 
 @dataclass(eq=False, repr=False)

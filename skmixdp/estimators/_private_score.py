@@ -15,6 +15,7 @@ from .._utils.process import own_state
 from .._utils.validation import check
 from ..preprocessing._leaks._enclosing import warn_of_leaks
 from ..privacy.noise import seed_of
+from ._problem import check_width
 
 Array = NDArray[Any]
 
@@ -172,10 +173,7 @@ class PrivateErrorMixin(PrivateScoreMixin):
         """Closeness in [0, 1] of the predictions for rows to their targets."""
         targets, scale = check_targets(y, "y", len(predictions), "X"), self._target_map.scale
         self._check_targets_named(y)
-        if targets.shape[1] != len(scale):
-            raise ValueError(
-                f"y has {targets.shape[1]} targets per row and the fit had {len(scale)}; pass the same ones."
-            )
+        check_width(targets, len(scale), "targets", "the fit had")
         errors = np.abs(predictions.reshape(targets.shape) - targets) / (_CUT_IN_SCALES * scale)
         return np.asarray(1 - np.fmin(errors, 1.0).mean(axis=1))
 

@@ -95,6 +95,12 @@ def collect_public(
     return np.concatenate(rows), np.concatenate(targets)
 
 
+def check_width(y: Array, width: int, kind: str, whose: str, name: str = "y") -> None:
+    """Refuse labels or targets (n, k) if there are not ``width`` in each row, as in ``whose`` they are."""
+    if y.shape[1] != width:
+        raise ValueError(f"{name} has {y.shape[1]} {kind} per row and {whose} {width}; pass the same ones.")
+
+
 def public_rows(source: object, name: str, names: object, n_features: int, *, finite: bool = True) -> Array:
     """Public rows (n, n_features) of one source as a dense array."""
     source = numeric_frame(source, name)

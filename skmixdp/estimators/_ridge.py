@@ -23,7 +23,7 @@ from ._base import EstimatorProcedure, FitData, fit_one
 from ._linear import LinearHead, TrainedHead
 from ._outputs import lazy_result
 from ._private_score import PrivateErrorMixin
-from ._problem import check_target_map, collect_public
+from ._problem import check_target_map, check_width, collect_public
 
 Array = NDArray[Any]
 
@@ -141,34 +141,27 @@ class RidgeHead(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: ignore[
 
     def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
         self._flat = np.asarray(labels_of(data.X, data.y)).ndim == 1
-        table, y, X_pub, y_pub, members = self._check_rows(data, check_targets)
+        rows = self._check_rows(data, check_targets)
         columns = [] if self._flat else named_columns(data.y, data.y_pub)
         self._target_names = [str(name) for name in columns[0]] if columns else None
-        if y_pub is not None and y_pub.shape[1] != y.shape[1]:
-            raise ValueError(
-                f"y_pub has {y_pub.shape[1]} targets per row and y has {y.shape[1]}; pass the same ones."
-            )
-        n_rows = table.shape[0] if members is None else int(members.sum())
+        n_rows = rows.table.shape[0] if rows.selected is None else int(rows.selected.sum())
+        n_targets = rows.y.shape[1]
         price: Price | None = None
         alone = 0.0
         if (model := self._released_start) is None:
-            origin = self._check_target_scale(y.shape[1], y_pub)
-            price = self._price_of_scale(budget, n_rows, y.shape[1], y_pub)
+            origin = self._check_target_scale(n_targets, rows.y_pub)
+            price = self._price_of_scale(budget, n_rows, n_targets, rows.y_pub)
             if self.target_scale is None and budget.is_divisible and price is None:
-                alone = target_share(budget.mu, n_rows, y.shape[1])
+                alone = target_share(budget.mu, n_rows, n_targets)
         else:
             self._target_map, origin = model._target_map, "those of the start"
-            if len(self._target_map.scale) != y.shape[1]:
-                raise ValueError(
-                    f"y has {y.shape[1]} targets per row and init {len(self._target_map.scale)}; pass the "
-                    "same ones."
-                )
+            check_width(rows.y, len(self._target_map.scale), "targets", "init")
         if price is not None:
             origin = "noisy"
         else:
-            if y_pub is not None:
-                y_pub = self._target_map(y_pub, np.float64)
-            y = self._target_map(y, self._products_dtype())
+            if rows.y_pub is not None:
+                rows.y_pub = self._target_map(rows.y_pub, np.float64)
+            rows.y = self._target_map(rows.y, self._products_dtype())
         labels = Labels(
             self._target_map,
             is_scaled=price is None,
@@ -176,8 +169,8 @@ class RidgeHead(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: ignore[
             price=price,
             price_alone=alone,
         )
-        rows, fact = (table, y, X_pub, y_pub, members), f"centre and scale of the targets ({origin})"
-        fit = self._known(budget, SquaredLoss(y.shape[1]), rows, data, fact, labels=labels)
+        fact = f"centre and scale of the targets ({origin})"
+        fit = self._fit_of(rows, SquaredLoss(n_targets), budget, data, fact, labels=labels)
         return self._prepared(fit, data)
 
     def _training_rows(self, X: Array, y: Array) -> tuple[Array, Array]:

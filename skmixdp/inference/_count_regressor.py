@@ -280,22 +280,17 @@ class MixedDPPoissonRegressor(RegressorMixin, PrivateDevianceMixin, LinearHead):
         return super()._check_parameters()
 
     def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
-        table, counts, X_pub, counts_pub, members = self._check_rows(data, check_counts)
+        rows = self._check_rows(data, check_counts)
         if np.asarray(labels_of(data.X, data.y)).ndim == 2:
             warn(_COLUMN, DataConversionWarning)
-        counts_pub = np.empty(0) if counts_pub is None else counts_pub
-        of_rows = data.exposure, data.exposure_pub, "poisson", len(counts), len(X_pub)
+        counts_pub = np.empty(0) if rows.y_pub is None else rows.y_pub
+        of_rows = data.exposure, data.exposure_pub, "poisson", len(rows.y), len(rows.X_pub)
         exposures, exposures_pub = exposures_of(*of_rows)
         # Counts and exposures are two numbers of each row, as two targets of a regression are.
-        numbers = np.column_stack([counts, exposures])
-        numbers_pub = np.column_stack([counts_pub, exposures_pub])
-        fit = self._known(
-            budget,
-            SquaredLoss(2),
-            (table, numbers, X_pub, numbers_pub, members),
-            data,
-            "that counts are not negative, and exposures positive",
-        )
+        rows.y = np.column_stack([rows.y, exposures])
+        rows.y_pub = np.column_stack([counts_pub, exposures_pub])
+        fact = "that counts are not negative, and exposures positive"
+        fit = self._fit_of(rows, SquaredLoss(2), budget, data, fact)
         return self._prepared(replace(fit, stages=_STAGES), data)
 
     def _prepared(self, fit: Fit, data: FitData) -> EstimatorProcedure:
