@@ -49,11 +49,9 @@ _DECLARED = (
 )
 #: Names of cells of a kind in messages.
 _CELLS = {
-    "number": "number",
-    "amount": "number",
+    **dict.fromkeys(("number", "amount"), "number"),
+    **dict.fromkeys(("date", "datetime"), "date"),
     "boolean": "truth value",
-    "date": "date",
-    "datetime": "date",
     "list": "list of that length",
 }
 #: Directives for the time of the day in formats of dates.
@@ -176,31 +174,29 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         parameters = check_params(self, _ALLOWED)
         names = _table(X, "X")[1]
         declared = self._declared(names)
-        public_rows = {"X_pub": X_pub, "X_unlabeled": X_unlabeled}
         named = [
             (what, source)
-            for what, rows in public_rows.items()
+            for what, rows in (("X_pub", X_pub), ("X_unlabeled", X_unlabeled))
             if not is_empty(rows)
             for source in sources_of(rows)
         ]
-        sources = [source for _, source in named]
-        if len(declared) < len(names) and not sources:
+        if len(declared) < len(names) and not named:
             # As in _cells: names of other columns may be entries of a private row.
             raise ValueError(
                 f"columns={shown(self.columns)} does not declare what is in {len(names) - len(declared)} of "
                 f"the {len(names)} columns of X, and there are no public rows; pass X_pub or X_unlabeled, or "
                 f"columns={_to_fill_in(names, declared)} for all columns."
             )
-        public = [_cells(source, names, what, "X") for what, source in named]
+        public = [(source, _cells(source, names, what, "X")) for what, source in named]
         where = self.indicators if isinstance(self.indicators, (list, tuple)) else None
         if where is not None and (absent := sorted(set(where) - set(names))):
             raise ValueError(f"indicators names {listed(absent)}, which X does not have; name its columns.")
         columns = TableColumns()
         for name in names:
-            cells = [cell for table in public for cell in cells_of(table[name])]
+            cells = [cell for _, table in public for cell in cells_of(table[name])]
             categorical = any(
                 isinstance(source, pd.DataFrame) and isinstance(table[name].dtype, pd.CategoricalDtype)
-                for source, table in zip(sources, public, strict=True)
+                for source, table in public
             )
             column = self._learned(name, cells, categorical, declared.get(name), parameters)
             marked = bool(self.indicators) if where is None else name in where
@@ -210,7 +206,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 column = replace(column, indicator=marked)
             columns[name] = column
         if self.n_hashed == "auto":
-            most = _shared_width(columns)
+            texts = sum(column.kind == "text" for column in columns.values())
+            most = max(_MOST_HASHED >> max(texts - 1, 0).bit_length(), _FEWEST_HASHED)
             for name, column in columns.items():
                 columns[name] = replace(column, n_hashed=min(column.n_hashed, most))
         self.columns_ = columns
@@ -308,8 +305,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             column = replace(column, format=form)
         if kind == "category" and declared is None and (length := _length_of_lists(cells, name)):
             column = TableColumn("list", length=length)
-        if declared and (n_odd := int(sum(column.read(cells)[1])) - sum(map(is_missing, cells))) > 0:
-            n_present = len(cells) - sum(map(is_missing, cells))
+        n_missing = sum(map(is_missing, cells)) if declared else 0
+        if declared and (n_odd := int(sum(column.read(cells)[1])) - n_missing) > 0:
+            n_present = len(cells) - n_missing
             odd = f"{n_odd} of {n_present} public cells of the column {name!r} are no {_CELLS[kind]}"
             if n_odd == n_present:
                 raise ValueError(f"{odd}; declare another kind.")
@@ -426,17 +424,8 @@ def _hashed_width(wanted: Any, cells: list[Any]) -> int:
     if wanted != "auto":
         return int(wanted)
     words = {word for cell in cells for word in (text_of(cell) or "").lower().split()}
-    return (
-        min(max(1 << (2 * len(words) - 1).bit_length(), _FEWEST_HASHED), _MOST_HASHED)
-        if cells
-        else _MOST_HASHED
-    )
-
-
-def _shared_width(columns: Mapping[str, TableColumn]) -> int:
-    """The most columns that each of several texts gets: a power of two."""
-    texts = sum(column.kind == "text" for column in columns.values())
-    return max(_MOST_HASHED >> max(texts - 1, 0).bit_length(), _FEWEST_HASHED)
+    width = 1 << (2 * len(words) - 1).bit_length() if cells else _MOST_HASHED
+    return min(max(width, _FEWEST_HASHED), _MOST_HASHED)
 
 
 def _is_format(text: str) -> bool:
@@ -451,10 +440,10 @@ def _is_format(text: str) -> bool:
 def _length_of_lists(cells: list[Any], name: str) -> int:
     """The length of public lists of numbers; 0 if the cells are not such lists."""
     present = [cell for cell in cells if not is_missing(cell)]
-    if not all(isinstance(cell, (list, tuple, np.ndarray)) for cell in present):
-        return 0
-    if any(
-        number_of(entry) != number_of(entry) and not is_missing(entry) for cell in present for entry in cell
+    if not all(
+        isinstance(cell, (list, tuple, np.ndarray))
+        and all(number_of(entry) == number_of(entry) or is_missing(entry) for entry in cell)
+        for cell in present
     ):
         return 0
     if len({len(cell) for cell in present}) > 1 or not len(present[0]):
