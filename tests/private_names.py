@@ -1,8 +1,7 @@
 """The only way from the tests to private names: where each of them is.
 
-``from tests.private_names import Learner`` imports the name from its module when it is needed, so that tests
-can skip where an optional dependency is absent. When code moves, one line changes here. A name may be that of
-a module, whose attributes tests replace.
+``from tests.private_names import Learner`` imports the name when it is needed, so that tests can skip where a
+dependency is absent. When code moves, one line changes here. A module may be a name too.
 """
 
 from importlib import import_module

@@ -12,9 +12,9 @@ from .._linear.arrays import row_slices
 from .._rows.persons import PersonTable
 from .._rows.row_map import UNCHANGED, RowMap
 from .._rows.source import BinCounts, Block, Contribution, Labels, PrivateRows, Table
-from .._rows.table import ArrayTable, check_rows, finite_rows, groups_of, header, special_table
+from .._rows.table import ArrayTable, finite_rows, groups_of, header, special_table
 from .._utils.frames import numeric_frame
-from .._utils.validation import check_finite, check_table
+from .._utils.validation import check_finite, check_size, check_table
 from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import PrivacyReport
@@ -57,7 +57,7 @@ def private_table(X: object, groups: object) -> tuple[PrivateTable, object, obje
     if table is None:
         X = numeric_frame(X, "X")
         return ArrayTable(check_table(X, "X", minimum=2)), X, groups
-    check_rows(table, minimum=2)
+    check_size(table.shape, "X", 2)
     return table, header(table), groups
 
 

@@ -47,18 +47,13 @@ _Rows = TypeVar("_Rows", slice, Selection)
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """How a source multiplies and adds, from which its stated rounding follows.
+    """How a source multiplies and adds, from which its stated rounding follows."""
 
-    Rows are multiplied in ``dtype``. At most ``panel_rows`` are added in single precision, 0 being none, and
-    ``block_rows`` in double precision in any order. Terms may be ``stretch`` times as long as clips allow.
-    Each of the roundings ``later`` is one of the sums, relative to their norm.
-    """
-
-    dtype: DTypeLike
-    panel_rows: int = PANEL_ROWS
-    block_rows: int = BLOCK_ROWS
-    stretch: float = 1.0
-    later: tuple[float, ...] = ()
+    dtype: DTypeLike  # in which rows are multiplied
+    panel_rows: int = PANEL_ROWS  # the most that are added in single precision
+    block_rows: int = BLOCK_ROWS  # the most that are added in double precision in any order
+    stretch: float = 1.0  # how many times as long as clips allow terms may be
+    later: tuple[float, ...] = ()  # roundings of the sums, relative to their norm
 
     def panels(self, request: Request) -> int:
         """Most rows of a request that are added in single precision."""
@@ -90,45 +85,33 @@ class Visit:
 
 
 def dense_visit(rows: Selection, block: Block, products: FloatArray, appended: float | None) -> Visit:
-    """The visit of a block of dense rows, with memory for the products of as many rows or more.
-
-    ``appended`` is a constant entry of each row after those in the block.
-    """
+    """The visit of a block of dense rows with an ``appended`` entry, and with memory for their products."""
     X: Any = block.X
     times = partial(row_products, X, out=products[: len(X)], appended=appended)
     return Visit(rows, block, times, partial(add_products, X, appended=appended))
 
 
 class ClipLoop(NamedTuple):
-    """Compiled loops for a request that sums clipped residuals of cross-entropy, and nothing else.
+    """Compiled loops for a request that sums clipped residuals of cross-entropy, and nothing else."""
 
-    ``term(rows, lengths)`` is the term of a block in double precision, given upper bounds on the lengths of
-    all rows; rows of infinite length contribute nothing. ``lengths`` (n_rows,) are those bounds in float32,
-    and ``matrix`` takes the total to the sums (k, d_in).
-    """
-
+    #: Of a block, in double precision, given bounds on the lengths of all rows; infinite ones add nothing.
     term: Callable[[slice, FloatArray], FloatArray]
+    #: Upper bounds (n_rows,) on the lengths, float32.
     lengths: FloatArray
+    #: The sums (k, d_in) from the total of the terms.
     matrix: Callable[[FloatArray], FloatArray] = np.asarray
 
 
 class BlockRows(PrivateRows):
-    """Base class of private rows that are visited block by block.
-
-    A source has ``n_rows``, its ``arithmetic``, and :meth:`visits`. Batches, threads, observers and the
-    stated rounding are the same for all. Visited rows may lack a ``whitening``, which is linear: it is then
-    applied to points and sums.
-    """
+    """Base class of private rows that are visited block by block, with ``n_rows`` and what follows."""
 
     arithmetic: Arithmetic
+    #: What visited rows lack of their map. It is linear, so it is applied to points and sums.
     whitening: Whitening | None = None
 
     @abstractmethod
     def visits(self, blocks: Sequence[Selection], block_rows: int, m: int) -> Iterator[Visit]:
-        """Visits of blocks of at most ``block_rows`` rows, which are multiplied with m points.
-
-        A visit may use the memory of the one before. Threads call this at the same time.
-        """
+        """Visits of blocks, which are multiplied with m points, in one memory; threads call it at once."""
 
     def wanted_rows(self, m: int) -> int:
         """Number of rows of a block that are fast to multiply with m points."""
@@ -195,10 +178,9 @@ def answer(
     arithmetic: Arithmetic,
     whitening: Whitening | None = None,
 ) -> list[Sums]:
-    """Sums of all requests over the visited blocks. There is at least one block, which may be empty.
+    """Sums of all requests over one visited block or more; in each, requests of a precision share products.
 
-    In each block, all requests of a precision share one product and one sum. Visited rows may lack a
-    ``whitening``: it is then applied to the points, and to the sums. The sums of tensors are tensors.
+    A ``whitening`` that visited rows lack is applied to points and sums. The sums of tensors are tensors.
     """
     all_points = np.concatenate([request.query.points for request in requests])
     points = (all_points if whitening is None else whitening(all_points)).astype(arithmetic.dtype, order="F")
@@ -299,9 +281,8 @@ def block_size(wanted: int, n_rows: int = 0, n_parts: int = 1, *, most: int = BL
 def selections(batches: Sequence[Batch], n_rows: int, block_rows: int) -> Iterator[Selection]:
     """The rows in any batch, in blocks: at least one block, which may be empty.
 
-    Rows that follow each other are a slice, which costs no copy of them. Batches are gathered if the pass is
-    then much shorter, see :func:`rounds`. Otherwise all members are visited, and those that are not in a
-    batch contribute nothing.
+    Batches are gathered if the pass is then much shorter, see :func:`rounds`. Otherwise all members are
+    visited, as slices where they follow each other, and those that are not in a batch contribute nothing.
     """
     lanes = min(n_lanes([batch.rate for batch in batches], n_rows), block_rows)
     if lanes:
@@ -322,10 +303,9 @@ def selections(batches: Sequence[Batch], n_rows: int, block_rows: int) -> Iterat
 
 
 def n_lanes(rates: Iterable[float], n_rows: int, unit: int = _LANES) -> int:
-    """Number of lanes, a multiple of a unit, in which the rows of random batches are gathered.
+    """Number of lanes, a multiple of a unit, in which random batches are gathered; 0 visits all rows.
 
-    0 visits all rows. Fewer lanes need more rounds (:func:`rounds`), and more lanes have more empty places.
-    The unit is small if a row takes long.
+    Fewer lanes need more rounds (:func:`rounds`), and more have more empty places.
     """
     expected = n_rows * sum(rates)
     lanes = unit * max(1, math.ceil(math.sqrt(expected) / _PER_ROOT))
@@ -381,16 +361,12 @@ RowMemory = Callable[[int, int, Any], FloatArray]
 
 
 class InMemoryRows(BlockRows):
-    """Private rows in one array (n_rows, d_in), after the :class:`~skmixdp._rows.row_map.RowMap`.
+    """Private rows in one array (n_rows, d_in), after the :class:`RowMap`, in the dtype of the products.
 
-    Their dtype is that of the products; ``y`` (n_rows,) are class indices or targets. With ``exact``, rows
-    are kept in float64, rounded to a grid so coarse that sums over all of them are computed without rounding.
-    ``norms`` (n_rows,) are the L2 norms if they are known. ``appended`` is a constant entry that each row has
-    after those in ``X``, included in the norms. Rows so long that products could overflow are a ValueError.
-
-    Blocks of ``block_bytes`` are so large that their fixed cost is small, and so small that some caches still
-    hold a block when it is needed again. A block has at least 512 rows: adding up (k, d_in) sums then costs
-    little compared with their products.
+    ``y`` (n_rows,) are class indices or targets. With ``exact``, rows are kept in float64, rounded to a grid
+    so coarse that sums over all of them are computed without rounding. ``norms`` (n_rows,) are the L2 norms
+    if they are known. ``appended`` is a constant entry that each row has after those in ``X``, included in
+    the norms. Rows so long that products could overflow are a ValueError.
     """
 
     def __init__(

@@ -73,11 +73,7 @@ def computed_by_blocks(
 
 
 class PersonTable(Table):
-    """The rows of a table as those of ``n_persons`` persons.
-
-    ``codes`` (n_rows,) are numbers of persons, and -1 for rows to leave out. A person need not have rows. The
-    mapped rows are held in memory.
-    """
+    """The rows of a table as those of ``n_persons``, by their numbers ``codes``; -1 leaves a row out."""
 
     def __init__(self, table: Table, codes: NDArray[np.intp], n_persons: int, unit: str) -> None:
         self._table = table

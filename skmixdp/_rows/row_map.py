@@ -84,23 +84,22 @@ class RowMap:
     """Standardise columns, subtract a mean, whiten, scale rows by their L2 norm, append the intercept column.
 
     It acts on one row at a time. Its values are public or released, so applying it to private rows costs no
-    privacy. ``columns``, ``mean`` (n_features,), ``whitening`` and ``intercept_value`` leave out their step
-    if they are None. With ``normalize``, rows are scaled to unit length, or those longer than
-    ``bound`` to length 1 and others in proportion; a row of zeros stays as it is. With ``unit_first``, each
-    row is also divided by its L2 norm before the mean is subtracted. The mean is then one of unit rows, which
-    a noisy sum of bounded sensitivity can estimate.
-
-    That of a fitted head may begin with a ``basis``, which makes the features of those that a user passes.
-    Tables apply it, so row sources get maps without one.
+    privacy. A step is left out if its value is None.
     """
 
-    mean: FloatArray | None
+    mean: FloatArray | None  # (n_features,)
+    #: Whether rows are scaled to unit length, or with a ``bound`` those that are longer than it to length 1
+    #: and others in proportion. A row of zeros stays as it is.
     normalize: bool
     intercept_value: float | None
     whitening: Whitening | None = None
+    #: Whether rows are also scaled to unit length before the mean is subtracted. It is then one of unit rows,
+    #: which a noisy sum of bounded sensitivity can estimate.
     unit_first: bool = False
     columns: Columns | None = None
     bound: float | None = None
+    #: In a fitted head, what makes the features of those that a user passes. Tables apply it, so row sources
+    #: get maps without one.
     basis: RowFunction | None = None
 
     @classmethod
@@ -119,9 +118,8 @@ class RowMap:
     ) -> "RowMap":
         """The row map with parameters from public rows (n, n_features); n may be 0.
 
-        With class indices ``y`` of the first rows, it whitens with this ``shrinkage``. With ``clip`` it keeps
-        the lengths of most rows. It begins with ``columns``, which have a mean ``square`` length, or 1 for
-        each column. Rows so long that their mean overflows are a ValueError.
+        With class indices ``y`` of the first rows, it whitens. With ``clip`` it keeps the lengths of most
+        rows. Mapped ``columns`` have a mean ``square`` length, or 1 each.
         """
         first = cls(None, normalize, None, columns=columns)
         if center and len(X):
@@ -142,10 +140,7 @@ class RowMap:
         return first.with_intercept_for(X) if fit_intercept else first
 
     def check_for(self, n_features: int) -> int:
-        """Refuse values that no map of these features has, such as those of a forged file; return the width.
-
-        Intercepts do not count. The type of a ``basis`` is checked elsewhere.
-        """
+        """Refuse values that no map of these features has, as in a forged file; the width of bare rows."""
         d = n_features if self.basis is None else self.basis.width
         check("normalize", self.normalize, FLAG)
         check("unit_first", self.unit_first, FLAG)
@@ -177,11 +172,7 @@ class RowMap:
         return replace(self, columns=columns, bound=times * self.bound, intercept_value=constant)
 
     def usual_length(self, X: FloatArray) -> float | None:
-        """A length that most mapped rows (n, n_features) do not exceed before they are scaled.
-
-        It is nearly the largest length, or twice the median if a few rows are much longer. None if all
-        lengths are 0.
-        """
+        """Nearly the largest length of mapped rows before scaling, or twice the median; None if it is 0."""
         with np.errstate(over="ignore"):
             lengths = row_norms(replace(self, normalize=False)(X, np.float64))
         lengths = np.minimum(lengths, np.finfo(np.float64).max)  # quantiles of infinite lengths may be NaN
@@ -206,10 +197,7 @@ class RowMap:
         return n_features + (self.intercept_value is not None)
 
     def __call__(self, X: Array, dtype: DTypeLike) -> Array:
-        """Map (n, n_features) features to new (n, d_in) rows of a dtype.
-
-        Tensors are mapped on their device. Arrays of few columns are laid out column by column.
-        """
+        """Map (n, n_features) features to new (n, d_in) rows of a dtype; tensors on their device."""
         if self.basis is not None:
             return replace(self, basis=None)(self.basis(X), dtype)
         n_features = X.shape[1]
@@ -254,9 +242,8 @@ class RowMap:
     def bounds_of_times(self, X: FloatArray, points: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Products (2, n, m) between which those of :meth:`times` are, and bounds (n,) on their rounding.
 
-        None if lengths are as fast to compute as to bound. Rows in single precision are multiplied in it.
-        Rows that are only centred are multiplied as they are, and so is their mean. Where that rounds too
-        much, as in rows near a mean that is far from 0, the bound on the rounding is large or infinite.
+        None if lengths are as fast to compute as to bound. Rows that are only centred are multiplied as they
+        are, and so is their mean. Where that rounds too much, the bound is large or infinite.
         """
         whitening, precision = self.whitening, X.dtype if self._suits_single(X) else np.dtype(np.float64)
         strongest = None if whitening is None or not self.normalize else whitening.strongest
@@ -301,21 +288,16 @@ class RowMap:
         return X.dtype == np.float32 and self.columns is None and self.basis is None and largest <= _LONGEST
 
     def before_whitening(self, X: FloatArray) -> FloatArray:
-        """Mapped rows that only lack the whitening and the intercept, of features (n, n_features).
-
-        Their products with whitened coefficients are those of the coefficients with mapped rows.
-        """
+        """Rows (n, n_features) that lack the whitening and the intercept, divided as mapped ones are."""
         block, divided_by = self._robust(X)
         whitened = block if self.whitening is None else self.whitening(block)
         return np.asarray(block / self._divisors(row_norms(whitened), divided_by)[:, np.newaxis])
 
     def write(self, X: FloatArray, out: FloatArray, norms: FloatArray | None = None) -> None:
-        """Write mapped rows of features ``X`` (n, n_features) to ``out``, in its dtype.
+        """Write mapped rows of finite features to ``out``, without an intercept if it has no column for it.
 
-        The intercept is left out if ``out`` has no column for it. ``X`` holds finite features.
-        ``norms`` (n,) takes upper bounds on the lengths of what is written, up to rounding in float64; they
-        exceed the lengths by rounding in the dtype of ``out``. How a row is mapped depends on that row and on
-        its number alone.
+        ``norms`` (n,) takes upper bounds on the lengths of what is written, up to rounding in float64. How a
+        row is mapped depends on that row and on its number alone.
         """
         n_rows, n_features = X.shape
         # Arrays that were declared as float32 are centred in single precision, if rows are written in it.
@@ -372,10 +354,9 @@ class RowMap:
             norms[rows] = lengths * factors * (1 + float(precision.eps)) + smallest
 
     def _centred(self, X: FloatArray, buffer: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Centred rows, and the divisors (n,) that were already applied to them, float64.
+        """Centred rows in ``buffer``, or ``X`` if nothing is to be done, and what divided them already (n,).
 
-        They are in ``buffer`` and in its dtype, or ``X`` itself if nothing is to be done. A row whose square
-        may over- or underflow is left to :meth:`_robust`, and no other row is.
+        A row whose square may over- or underflow is left to :meth:`_robust`, and no other row is.
         """
         rows = X
         if X.dtype != buffer.dtype or X.strides[1] != buffer.strides[1]:
@@ -408,10 +389,7 @@ class RowMap:
         return rows, divided_by
 
     def _robust(self, X: Array) -> tuple[Array, Array]:
-        """Centred rows of any size at unit length, and their earlier lengths (n,), in float64.
-
-        A row of zeros has length 1. Rows that are not to be scaled keep their lengths.
-        """
+        """Centred rows of any size, of length 1 if rows are scaled, and what divided them (n,), float64."""
         # In a fixed memory order, since sums over columns round differently in another.
         on_host = isinstance(X, np.ndarray)
         block: Any = np.array(X, np.float64, order="C") if on_host else astype(X, np.float64, copy=True)
@@ -437,10 +415,7 @@ class RowMap:
         return xp.where(lengths > 0, lengths, xp.ones_like(lengths))
 
     def join(self, coefficients: FloatArray, n_outputs: int, n_features: int) -> FloatArray:
-        """A (k, d_in) head from coefficients, whose last column may be the intercepts.
-
-        Coefficients of another shape, or not finite, are a ValueError.
-        """
+        """A (k, d_in) head from coefficients, whose last column may be the intercepts."""
         bare, full = (n_outputs, n_features), (n_outputs, n_features + 1)
         fits = coefficients.shape == bare or (coefficients.shape == full and self.intercept_value is not None)
         if not fits or not np.all(np.isfinite(coefficients)):
@@ -479,11 +454,9 @@ def _divide(rows: Array, lengths: Array) -> Array:
 
 def _same(left: Any, right: Any) -> bool:
     """Whether two numbers, arrays, whitenings, columns or maps are equal, or both are None."""
-    if left is None or right is None:
-        return left is right
-    if isinstance(left, (Whitening, Columns, RowMap)):
+    if isinstance(left, (Whitening, Columns, RowMap)) and right is not None:
         return all(_same(vars(left)[each.name], vars(right)[each.name]) for each in fields(left))
-    return np.array_equal(left, right)
+    return left is right or np.array_equal(left, right)
 
 
 #: The map that does not change rows.
@@ -492,11 +465,7 @@ UNCHANGED = RowMap(None, False, None)
 
 @dataclass(frozen=True)
 class TargetMap:
-    """The fixed map between targets in a user's units and targets of unit scale.
-
-    The head is trained on ``(y - center) / scale``, with a positive scale; both are (k,). Like
-    :class:`RowMap` it acts on each row by itself and is fixed before private rows are read.
-    """
+    """The map of targets (n, k) to unit scale: ``(y - center) / scale``, both (k,) and not private."""
 
     center: FloatArray
     scale: FloatArray

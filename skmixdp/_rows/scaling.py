@@ -69,10 +69,7 @@ _FEW_DIRECTIONS, _MANY_DIRECTIONS = 5, 48
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns ``(x - center) factor``, cut at ``cut`` on both sides.
-
-    ``center`` and ``factor`` are (n_features,); factors are positive.
-    """
+    """Columns ``(x - center) factor``, cut at ``cut`` on both sides; both (n_features,), factors positive."""
 
     center: FloatArray
     factor: FloatArray
@@ -106,9 +103,8 @@ class Columns:
 def columns_of(X: FloatArray, *, centred: bool = True, balanced: bool = False) -> Columns | None:
     """The columns of public rows (n, n_features) at spread 1, or None if rows need no scaling.
 
-    The spread is the standard deviation, or the interquartile range divided by that of a normal distribution
-    if it is larger. Columns that are constant keep their unit. Without ``centred``, the centre is 0. With
-    ``balanced``, the spread of two values is at least half their distance, as if they were equally frequent.
+    The spread is the standard deviation, or the interquartile range in units of a normal distribution's if
+    larger. With ``balanced``, that of two values is at least half their distance, as if equally frequent.
     """
     if len(X) < 2:
         return None
@@ -136,8 +132,8 @@ def columns_of(X: FloatArray, *, centred: bool = True, balanced: bool = False) -
 def worth_scaling(center: FloatArray, spread: FloatArray) -> bool:
     """Whether columns should be standardised, by the centre and the spread (n_features,) of each.
 
-    They do if columns are few, if a few of them hold most of the squared length of rows, or if the centre is
-    so far from 0 that rows of unit length would all be alike.
+    They should if they are few, if a few hold most of the squared length of rows, or if the centre is so far
+    from 0 that rows of unit length would all be alike.
     """
     largest, farthest = float(spread.max(initial=0.0)), float(np.abs(center).max(initial=0.0))
     if not (0 < largest < math.inf and farthest < math.inf):
@@ -162,10 +158,8 @@ def second_moment(X: FloatArray) -> FloatArray:
 
 
 def is_spread_out(moment: FloatArray) -> bool:
-    """Whether the variance of centred rows is spread over more than 25 directions.
-
-    ``moment`` is their :func:`second_moment`. The number is ``(sum l)^2 / sum l^2`` for variances ``l``.
-    """
+    """Whether the variance of centred rows of this second moment is spread over more than 25 directions."""
+    # Their number is ``(sum l)^2 / sum l^2`` for variances ``l``.
     return float(np.trace(moment)) ** 2 > _SPREAD_OUT * float(np.vdot(moment, moment))
 
 
@@ -255,8 +249,8 @@ class Whitening:
     def projection(cls, X: FloatArray, moment: FloatArray, n_classes: int, total_step: float) -> "Whitening":
         """The projection of centred unit rows (n, n_features) on directions that training reaches.
 
-        ``moment`` is their :func:`second_moment`. Directions of variance ``l`` with ``total_step l >= 10``
-        are kept, at least ``n_classes``. In all others, noise exceeds what the steps can learn.
+        Of their second ``moment``, directions of variance ``l`` with ``total_step l >= 10`` are kept, at
+        least ``n_classes``. In all others, noise exceeds what the steps can learn.
 
         Source: Pinto, Hu, Yang and Sanyal 2023, "PILLAR: how to make semi-private learning more effective".
         The number of directions is ours.
@@ -323,10 +317,7 @@ class Whitening:
         return float(np.linalg.norm(gram - np.eye(len(gram)))) + self.rounding
 
     def __call__(self, X: Array, precision: DTypeLike = np.float64) -> Array:
-        """Whitened rows (n, n_features), new and in float64; products are computed in ``precision``.
-
-        Columns after the features, such as that of the intercept, stay as they are.
-        """
+        """Whitened rows, new and in float64; columns after the n_features, such as intercepts, stay."""
         n_features = self.directions.shape[1]
         whitened = astype(X, np.float64, copy=True)
         change = astype(whitened[:, :n_features], precision)
@@ -354,10 +345,7 @@ class Whitening:
 
     @cached_property
     def measuring(self) -> FloatArray:
-        """Directions (r, n_features) whose products with a row tell its whitened length; maybe none.
-
-        There are none if their number, or the rounding, makes :meth:`lengths` better.
-        """
+        """Directions (r, n_features) whose products tell whitened lengths; none if that takes longer."""
         tells = 2 * len(self.factors) <= self.directions.shape[1] and self._is_precise
         return self.directions if tells else self.directions[:0]
 
@@ -394,10 +382,9 @@ class Whitening:
     def length_bounds(
         self, squares: FloatArray, along: FloatArray, error: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper bounds (n,) on the lengths of whitened rows.
+        """Bounds (n,) on whitened lengths, from squares and products with the :attr:`strongest`.
 
-        They follow from the squared lengths (n,) of rows, and their products with the :attr:`strongest`. The
-        squared lengths are off by at most ``error`` (n,), and products by its part of the length of the row.
+        Squares (n,) are off by at most ``error`` (n,), and products by its part of the length of the row.
         """
         factors, shares = np.sort(self.factors) ** 2, along**2
         few = along.shape[1]

@@ -51,8 +51,7 @@ class Block:
     """Data of a block of rows for queries, apart from products: arrays, or tensors on their device.
 
     ``X`` (rows, d_in) is None where rows are never formed. ``norms`` (rows,) are L2 norms in float64: true up
-    to rounding, or upper bounds. The functions compute the properties of these names when they are first
-    read; by default these follow from the rows and their norms.
+    to rounding, or upper bounds. The functions compute the properties of these names when first read.
     """
 
     X: Array | None
@@ -73,10 +72,7 @@ class Block:
 
     @cached_property
     def rounding_scale(self) -> Array:
-        """Lengths (rows,) to which the rounding of products is proportional: the norms, or more.
-
-        They are more if a row is a difference that is never formed, as are its products.
-        """
+        """Lengths (rows,) to which the rounding of products is proportional; above norms for differences."""
         return self.norms if self.compute_rounding_scale is None else self.compute_rounding_scale()
 
     @cached_property
@@ -103,14 +99,11 @@ class Block:
 
 @dataclass(frozen=True)
 class OuterStatistics:
-    """Statistics ``f_ij v_il`` of each row, (rows, s q), kept as factors, whose sums are one product.
+    """Statistics ``f_ij v_il`` of each row, (rows, s q), kept as factors, whose sums are one product."""
 
-    ``factors`` (rows, s) are float64, and ``values`` (rows, q) float32 or float64. If ``of_means``, both are
-    averaged over the rows of each person before they are multiplied.
-    """
-
-    factors: FloatArray
-    values: FloatArray
+    factors: FloatArray  # (rows, s), float64
+    values: FloatArray  # (rows, q), float32 or float64
+    #: Whether both are averaged over the rows of each person before they are multiplied.
     of_means: bool = False
 
     def __len__(self) -> int:
@@ -125,10 +118,7 @@ class OuterStatistics:
         return replace(self, factors=np.where(left_out[:, np.newaxis], 0.0, self.factors))
 
     def sums(self, weights: FloatArray | None = None) -> FloatArray:
-        """Sums over the rows, shape (s q,), of products that are rounded and added in double precision.
-
-        ``weights`` (rows,) multiply the statistics of each row.
-        """
+        """Sums (s q,) over the rows, times their ``weights`` (rows,), of products in double precision."""
         factors = self.factors if weights is None else self.factors * weights[:, np.newaxis]
         total = np.zeros((self.factors.shape[1], self.values.shape[1]))
         for rows in parts_in_cache(self.values):
@@ -138,13 +128,9 @@ class OuterStatistics:
 
 @dataclass(frozen=True)
 class BinCounts:
-    """Statistics of rows that add 1 to one bin of each of several histograms, kept as bin numbers.
+    """Statistics (rows, h n_bins) that are 1 in one bin of each of h histograms, kept as bin numbers."""
 
-    ``bins`` (rows, h) are integers from 0 to ``n_bins - 1``, or -1 where a row adds nothing. The statistics
-    are (rows, h n_bins).
-    """
-
-    bins: NDArray[np.integer[Any]]
+    bins: NDArray[np.integer[Any]]  # (rows, h), -1 where a row adds nothing
     n_bins: int
 
     def __len__(self) -> int:
@@ -183,14 +169,11 @@ Sums = tuple[FloatArray | None, FloatArray | None]
 
 @dataclass(frozen=True)
 class Batch:
-    """The rows that take part: the ``taken`` among the ``members``, masks (n_rows,); None is all rows.
+    """The rows that take part: the ``taken`` among the ``members``, masks (n_rows,); None is all rows."""
 
-    Members are a public fact. ``taken`` is a random batch of them, and SECRET; its ``rate`` is public.
-    """
-
-    taken: NDArray[np.bool_] | None = None
-    rate: float = 1.0
-    members: NDArray[np.bool_] | None = None
+    taken: NDArray[np.bool_] | None = None  # a random batch, SECRET
+    rate: float = 1.0  # of the batch, public
+    members: NDArray[np.bool_] | None = None  # public
 
     @property
     def mask(self) -> NDArray[np.bool_] | None:
@@ -208,16 +191,14 @@ class Batch:
 
 @dataclass(frozen=True)
 class MeanClip:
-    """How the mean contribution of one person's rows to ``C^T X`` is clipped.
+    """How the mean contribution of one person's rows to ``C^T X`` is clipped."""
 
-    ``contribute`` is as in :class:`PrivateQuery`, but gives residuals that no clip has shortened. The clip's
-    ``weights(lengths, largest)`` are factors of the means. If the residuals are those of weighted rows,
-    ``row_weights`` takes labels to the weights (rows,), in [0, 1]. What is clipped is then the weighted mean
-    of gradients, and it counts by the mean weight, see :func:`~skmixdp.components.clipping.weighted_query`.
-    """
-
+    #: As in :class:`PrivateQuery`, but with residuals that no clip has shortened.
     contribute: Contribute
+    #: Its ``weights(lengths, largest)`` are factors of the means.
     clip: Any
+    #: Labels to weights (rows,) in [0, 1] of rows whose residuals are weighted. The weighted mean is clipped,
+    #: and counts by the mean weight: :func:`~skmixdp.components.clipping.weighted_query`.
     row_weights: Callable[[Labels], FloatArray] | None = None
 
 
@@ -225,24 +206,17 @@ class MeanClip:
 class ReleasedArray:
     """One array of a query's answer, with its sensitivity.
 
-    Attributes
-    ----------
-    sensitivity : float
-        Guaranteed bound on the L2 norm of one row's contribution to the array, if sums are exact.
-    share : float
-        Fraction of the step's privacy budget that the array uses. The shares of a step sum to at most 1. The
-        noise has standard deviation ``noise_multiplier * sensitivity / sqrt(share)``, so the whole step is
-        one Gaussian release of that multiplier.
-    longest_term : float or None
-        Bound on the norm of each row's term in the sums from which the array is computed; None is the
-        sensitivity.
-    later_roundings : float
-        Bound on the rounding error of ``assemble``, relative to the norm of the sums.
+    Its noise has standard deviation ``noise_multiplier * sensitivity / sqrt(share)``, so that a step, whose
+    shares sum to at most 1, is one Gaussian release of that multiplier.
     """
 
+    #: Guaranteed bound on the L2 norm of one row's contribution to the array, if sums are exact.
     sensitivity: float
+    #: Fraction of the step's privacy budget that the array uses.
     share: float = 1.0
+    #: Bound on the norm of each row's term in the sums that the array is computed of; None: the sensitivity.
     longest_term: float | None = None
+    #: Bound on the rounding error of ``assemble``, relative to the norm of the sums.
     later_roundings: float = 0.0
 
     def as_computed(self, error: SumError) -> "ReleasedArray":
@@ -253,19 +227,12 @@ class ReleasedArray:
 
 @dataclass(frozen=True)
 class Lengths:
-    """A function for the length of each row's contribution to each released array.
+    """A function for the length of each row's contribution to each released array."""
 
-    Attributes
-    ----------
-    of : callable
-        ``(C, S, products, block) -> lengths``: an array (rows,) of L2 norms, or of upper bounds, for each
-        released array. ``C`` and ``S`` are what :attr:`PrivateQuery.contribute` returned. All are arrays on
-        the host, and the block has lengths only.
-    points : array of shape (m, d_in) or None
-        Directions whose products (rows, m) with the rows ``of`` needs; None is none.
-    """
-
+    #: ``(C, S, products, block) -> lengths``: L2 norms (rows,), or upper bounds, for each released array.
+    #: ``C`` and ``S`` are what ``contribute`` returned, on the host; the block has lengths only.
     of: Callable[[Any, Any, Any, Block], Sequence[FloatArray]]
+    #: Directions (m, d_in) whose products (rows, m) with the rows ``of`` needs; None is none.
     points: FloatArray | None = None
 
 
@@ -279,65 +246,46 @@ def term_lengths(C: Any, S: Any, products: Any, block: Block) -> list[FloatArray
 
 @dataclass(frozen=True)
 class PrivateQuery:
-    """One query to the private rows.
+    """One query to the private rows."""
 
-    Attributes
-    ----------
-    points : array of shape (m, d_in), or another object that the row source accepts
-        Directions whose products with the rows are needed.
-    contribute : callable
-        ``(Z, block) -> (C, S)``: weighted residuals and statistics of each row; either may be None. It may
-        overwrite ``Z``, except for the columns of the last ``n_fixed`` points. ``S`` may be an
-        :class:`OuterStatistics` or :class:`BinCounts`.
-    releases : tuple of ReleasedArray
-        One for each array that ``assemble`` returns.
-    assemble : callable
-        LINEAR map from the sums that were asked for to the released arrays, applied before the noise is
-        added. It must not depend on private rows in any other way.
-    panel_rows : int
-        Most rows whose terms may be added in single precision; 0 is no row. If terms are longer
-        than the sensitivity, fewer rows keep the rounding small.
-    n_fixed : int
-        Number of last points that are the same in all steps of a fit, so that a source may keep their
-        products.
-    takes_tensors : bool
-        Whether ``contribute`` also takes tensors, under the same bounds. It is then called on their device.
-    clip_threshold : float or None
-        The threshold, if ``contribute`` gives residuals of cross-entropy with L2 clipping, and does nothing
-        else. A source may then use compiled loops. One output is the logit of class 1.
-    mean_clip : MeanClip or None
-        How the mean contribution of a person's rows is clipped, under the same ``releases``. None averages
-        what ``contribute`` gives, which obeys any bound that rows obey.
-    lengths : Lengths or None
-        How long contributions to the released arrays are, for records of per-instance privacy. None stands
-        for :func:`term_lengths` if sums are released unchanged, and else for the sensitivity of each array.
-    """
-
+    #: Directions (m, d_in) whose products with the rows are needed, or what else the row source accepts.
     points: Any
+    #: ``(Z, block) -> (C, S)``: weighted residuals and statistics of each row; either may be None. It may
+    #: overwrite ``Z`` but the columns of fixed points. ``S`` may be OuterStatistics or BinCounts.
     contribute: Contribute
+    #: One for each array that ``assemble`` returns.
     releases: tuple[ReleasedArray, ...]
+    #: LINEAR map from the sums to the released arrays, applied before the noise is added. It must not depend
+    #: on private rows in any other way.
     assemble: Callable[[Sequence[FloatArray]], tuple[FloatArray, ...]] = tuple
+    #: Most rows whose terms may be added in single precision; 0 is none. If terms are longer than the
+    #: sensitivity, fewer rows keep the rounding small.
     panel_rows: int = PANEL_ROWS
+    #: Number of last points that are the same in all steps, so that a source may keep their products.
     n_fixed: int = 0
+    #: Whether ``contribute`` also takes tensors, under the same bounds. It is then called on their device.
     takes_tensors: bool = False
+    #: The threshold, if ``contribute`` gives residuals of cross-entropy with L2 clipping, and nothing else.
+    #: A source may then use compiled loops. One output is the logit of class 1.
     clip_threshold: float | None = None
+    #: How the mean contribution of a person's rows is clipped, under the same ``releases``. None averages
+    #: what ``contribute`` gives, which obeys any bound that rows obey.
     mean_clip: MeanClip | None = None
+    #: How long contributions to the released arrays are, for records of per-instance privacy. None stands for
+    #: :func:`term_lengths` if sums are released unchanged, and else for the sensitivity of each array.
     lengths: Lengths | None = None
 
 
 @dataclass(frozen=True)
 class Request:
-    """A query with everything that a row source needs for its answer.
-
-    A source does not assemble what it sums. Contributions are rounded towards zero to multiples of the
-    ``resolution``, a power of two, so that their sums are exact. ``observe(rows, block, Z, (C, S))`` is
-    called with the numbers of each block's rows and with what they contribute, for records of per-instance
-    privacy. A block may be visited twice.
-    """
+    """A query with everything that a row source needs for its answer; a source does not assemble its sums."""
 
     query: PrivateQuery
     batch: Batch = Batch()
+    #: A power of two, to multiples of which contributions are rounded towards zero: their sums are exact.
     resolution: float | None = None
+    #: Called with the numbers of each block's rows and with what they contribute, for records of per-instance
+    #: privacy. A block may be visited twice.
     observe: "Callable[[Any, Block, Array, Contribution], None] | None" = None
 
     def with_query(self, **changes: Any) -> "Request":
@@ -346,20 +294,12 @@ class Request:
 
 
 class PrivateRows(Protocol):
-    """A source of private rows.
-
-    Attributes
-    ----------
-    n_rows : int
-        Number of rows.
-    grid : float or None
-        Power of two of which every entry of the rows is a multiple; None where none is known.
-    record : object or None
-        The record of the privacy loss of each row, or None. Set before the first release.
-    """
+    """A source of private rows."""
 
     n_rows: int
+    #: Power of two of which every entry of the rows is a multiple; None where none is known.
     grid: float | None = None
+    #: The record of the privacy loss of each row, or None. Set before the first release.
     record: Any = None
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
@@ -370,26 +310,23 @@ class PrivateRows(Protocol):
 
 
 class Table(ABC):
-    """Rows that a user passed as ``X``, before the row map.
-
-    ``labels`` (n_rows,) and ``groups``, ids of persons, are those that are stored with the rows, or None.
-    ``declared`` is the type of an array that the user made float32 or float16, whose rows may be mapped in
-    single precision; None for others, which are mapped as if they were float64. ``shape`` is (n_rows,
-    n_features), and ``names`` those of the features, if known. ``unit`` is that of the guarantee: "row", or
-    the name of a column of persons, which ``n_rows`` then counts. If ``is_movable``,
-    :meth:`on_device` can hold the private rows on another ``device``. If ``can_be_observed``, rows are
-    visited in this process, so that ``Request.observe`` is called. If ``is_shared``, threads share the passes
-    over the private rows.
-    """
+    """Rows that a user passed as ``X``, before the row map."""
 
     shape: tuple[int, int]
+    #: Type of an array that the user made float32 or float16, whose rows may be mapped in single precision.
     declared: str | None = None
+    #: Names of the features, if known.
     names: list[str] | None = None
+    #: That of the guarantee: "row", or the name of a column of persons, which ``shape`` then counts.
     unit: str = "row"
+    #: Whether :meth:`on_device` can hold the private rows on another device.
     is_movable: bool = False
     device: str = "cpu"
+    #: Whether rows are visited in this process, so that ``Request.observe`` is called.
     can_be_observed: bool = True
+    #: Whether threads share the passes over the private rows.
     is_shared: bool = False
+    #: Labels (n_rows,) and ids of persons that are stored with the rows.
     labels: Any = None
     groups: Any = None
 

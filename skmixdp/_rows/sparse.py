@@ -47,19 +47,16 @@ _SLACK = 1 + 16 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class CenteredSparseRows:
-    """Factors and bounds of mapped sparse rows that are kept, each array of shape (n,), float64.
+    """Factors and bounds of mapped sparse rows that are kept, each array of shape (n,), float64."""
 
-    ``factors`` are ``s``. ``norms`` are upper bounds on the lengths of the mapped rows, whitening and
-    intercept included, never below the true ones and above them by little more than rounding.
-    ``rounding_scale`` is ``s (|x| + |m|) + v``, the size of the terms whose difference products are, with
-    which their rounding grows; more with a whitening, for that of points. ``max_abs`` are upper bounds on the
-    largest absolute entries of the mapped rows; with a whitening, their lengths, which
-    :func:`whitened_entries` improves on.
-    """
-
-    factors: FloatArray
+    factors: FloatArray  # ``s``
+    #: Upper bounds on the lengths of the mapped rows, whitening and intercept included, never below the true
+    #: ones and above them by little more than rounding.
     norms: FloatArray
+    #: ``s (|x| + |m|) + v``, the size of the terms whose difference products are, with which their rounding
+    #: grows; more with a whitening, for that of points.
     rounding_scale: FloatArray
+    #: Upper bounds on the largest absolute entries; with a whitening, lengths: :func:`whitened_entries`.
     max_abs: FloatArray
 
 
@@ -259,9 +256,8 @@ def _reduce(operation: np.ufunc, values: FloatArray, starts: NDArray[Any]) -> Fl
 class SparseRows(BlockRows):
     """Private rows in a CSR matrix ``X`` (n_rows, n_features), which is not copied, mapped by linearity.
 
-    ``y`` (n_rows,) are class indices or targets. Products are computed in float64, and queries receive them
-    in ``dtype``. ``measure`` finds the factors and bounds of rows after the map; other rows than CSR have one
-    of their own. Rows so long that products could overflow are a ValueError.
+    Products are computed in float64, and queries receive them in ``dtype``. ``measure`` finds the factors and
+    bounds of mapped rows; other rows than CSR have one of their own.
 
     *Guarantee*: a row's contribution is its weighted residual times ``s (x - m)``, whitened where the map
     whitens, in float64 and by linearity. The norm by which it is clipped is never below the true length of

@@ -20,7 +20,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from .._linear.arrays import FloatArray, row_slices
 from .._utils.annexes import annex
 from .._utils.frames import is_frame, numeric_frame
-from .._utils.validation import check_table, listed, shown, sources_of
+from .._utils.validation import check_size, check_table, listed, shown, sources_of
 from .blockwise import InMemoryRows
 from .row_map import UNCHANGED, RowMap
 from .source import Labels, PrivateRows, Table, declared_type
@@ -61,10 +61,7 @@ class _Widened:
 
 
 class ArrayTable(Table):
-    """A finite dense table in memory.
-
-    That of a frame has rows of float64, in whatever type it holds them: one private cell may choose that.
-    """
+    """A finite dense table in memory; of a frame, rows of float64: one private cell may choose its type."""
 
     is_movable = True
     is_shared = True
@@ -98,10 +95,7 @@ class ArrayTable(Table):
 
 
 def check_private_rows(estimator: BaseEstimator, X: object, *, minimum: int = 2, reset: bool = True) -> Table:
-    """A table of at least ``minimum`` rows; ``reset`` sets the estimator's features.
-
-    The values of rows that are not in memory are checked when the rows are mapped, before any charge.
-    """
+    """A table of at least ``minimum`` rows; those not in memory are checked when mapped, before a charge."""
     table, finite = special_table(X), not get_tags(estimator).input_tags.allow_nan
     if table is None:
         X = numeric_frame(X, "X", compact=True)
@@ -114,27 +108,14 @@ def check_private_rows(estimator: BaseEstimator, X: object, *, minimum: int = 2,
         # Maps that take missing cells are learned after the charge. What cannot be read ends here.
         for _ in table.blocks():
             pass
-    check_rows(table, minimum=minimum)
+    check_size(table.shape, "X", minimum)
     validate_data(estimator, header(table), reset=reset, skip_check_array=True)
     return table
 
 
-def check_rows(table: Table, *, minimum: int) -> None:
-    """Refuse tables of fewer rows than the ``minimum``, or without features."""
-    n_rows, n_features = table.shape
-    if n_rows < minimum:
-        raise ValueError(
-            f"X has {n_rows} sample(s) while a minimum of {minimum} is required; pass more rows."
-        )
-    if n_features == 0:
-        raise ValueError(f"X has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
-
-
 def header(table: Table) -> Any:
     """An object from which scikit-learn reads the number and names of features."""
-    if table.names is None:
-        return table
-    return pd.DataFrame(columns=table.names)
+    return table if table.names is None else pd.DataFrame(columns=table.names)
 
 
 def special_table(X: object) -> Table | None:
@@ -294,13 +275,17 @@ def check_exposure(exposure: object, name: str, n_rows: int, rows_name: str) -> 
 
 def check_classes(classes: object) -> Array:
     """The declared classes, checked and sorted."""
+    return np.unique(_flat_labels(classes))
+
+
+def _flat_labels(classes: object) -> Array:
     labels = np.asarray(classes)
     mixed = len({type(label) for label in labels.ravel().tolist()}) > 1
     if labels.ndim != 1 or len(labels) == 0 or mixed or has_missing(labels):
         raise ValueError(
             f"classes={shown(classes)} must be a flat list of labels of one type, without missing values."
         )
-    return np.unique(labels)
+    return labels
 
 
 def encode_labels(
@@ -414,12 +399,7 @@ def names_of_labels(declared: object, y: object, y_pub: object, n_labels: int) -
     columns = named_columns(y, y_pub)
     if declared is None:
         return (np.asarray(columns[0]), "columns of y") if columns else (np.arange(n_labels), "numbered")
-    names = np.asarray(declared)
-    mixed = len({type(name) for name in names.ravel().tolist()}) > 1
-    if names.ndim != 1 or mixed or has_missing(names):
-        raise ValueError(
-            f"classes={shown(declared)} must be a flat list of labels of one type, without missing values."
-        )
+    names = _flat_labels(declared)
     if len(np.unique(names)) != n_labels or len(names) != n_labels:
         raise ValueError(
             f"classes={shown(declared)} must name the {n_labels} columns of y in their order, each once."

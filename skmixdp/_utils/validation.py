@@ -274,18 +274,23 @@ def check_table(X: Any, name: str, *, minimum: int, finite: bool = True, compact
             f"{name} has shape {table.shape}, not (n_samples, n_features); Reshape your data to a table, "
             f"{'a single row by reshape(1, -1)' if table.ndim == 1 else 'one row for each sample'}."
         )
-    if len(table) < minimum:
-        raise ValueError(
-            f"{name} has {len(table)} sample(s) while a minimum of {minimum} is required; pass more rows."
-        )
-    if table.shape[1] == 0:
-        raise ValueError(f"{name} has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
+    check_size(table.shape, name, minimum)
     if finite:
         step = max(_CHECKED_ENTRIES // table.shape[1], 1)
         parts = (np.isfinite(table[i : i + step]).all(axis=0) for i in range(0, len(table), step))
         is_finite = np.logical_and.reduce(list(parts))
         check_finite(is_finite.all(), name, X.columns[~is_finite] if isinstance(X, pd.DataFrame) else ())
     return np.asarray(table)
+
+
+def check_size(shape: tuple[int, ...], name: str, minimum: int) -> None:
+    """Refuse tables of fewer rows than the ``minimum``, or without features."""
+    if shape[0] < minimum:
+        raise ValueError(
+            f"{name} has {shape[0]} sample(s) while a minimum of {minimum} is required; pass more rows."
+        )
+    if shape[1] == 0:
+        raise ValueError(f"{name} has 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
 
 
 def is_single(X: object) -> bool:

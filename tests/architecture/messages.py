@@ -71,7 +71,6 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "_rows/table.py": (
         2,
         {
-            "check_rows": (2, "shapes"),
             "check_labels": (7, "labels"),
             "check_targets": (7, "targets"),
             "check_target": (1, "shapes"),
@@ -79,7 +78,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
             "check_exposure": (1, "exposures"),
             "encode_labels": (4, "labels"),
             "check_indicator": (5, "labels"),
-            "names_of_labels": (2, "shapes"),
+            "names_of_labels": (1, "shapes"),
             "named_columns": (1, "shapes"),
             "check_columns": (1, "shapes"),
         },
@@ -204,7 +203,8 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "_utils/validation.py": (
         11,
         {
-            "check_table": (3, "shapes"),
+            "check_table": (1, "shapes"),
+            "check_size": (2, "shapes"),
             "_as_floats": (6, "numbers"),
             "check_finite": (1, "finiteness"),
             "_refuse_text": (1, "numbers"),
