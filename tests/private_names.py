@@ -47,7 +47,8 @@ NAMES = {
         "recalibrated temperature_share with_student"
     ),
     "skmixdp._fit.stages.columns": (
-        "MOST_SPENT NoisyColumns _BINS _magnitudes _places _squares columns_share few_dominate noisy_columns"
+        "MOST_SPENT NoisyColumns _BINS _bins_between _magnitudes _squares columns_share few_dominate "
+        "noisy_columns"
     ),
     "skmixdp._fit.stages.comparison": "PublicShrinkage balance can_balance reliable_balance start_comparison",
     "skmixdp._fit.stages.geometry": (

@@ -19,7 +19,7 @@ _CLEAR = 3.0
 _ROUNDING = 1e-12
 
 
-def worlds(fit: Fit, first: int = 0) -> Iterator[Fit]:
+def possible_fits(fit: Fit, first: int = 0) -> Iterator[Fit]:
     """Every way that a fit may go before its training, from a place on; first the usual one."""
     following = next(fit.priced(fit.stages.before, first), None)
     if following is None:
@@ -28,7 +28,7 @@ def worlds(fit: Fit, first: int = 0) -> Iterator[Fit]:
     place, stage, price = following
     for outcome in stage.outcomes(fit, price):
         # Only other public rows can change the prices of earlier stages.
-        yield from worlds(outcome, place + 1 if outcome.public is fit.public else 0)
+        yield from possible_fits(outcome, place + 1 if outcome.public is fit.public else 0)
 
 
 def prepared(fit: Fit, earlier: Sequence[Fit] = ()) -> Fit:
@@ -45,18 +45,24 @@ def prepared(fit: Fit, earlier: Sequence[Fit] = ()) -> Fit:
         if fit.weights.of_any_class or fit.weights.sample_weight is not None:
             # Weights that are not known yet are assumed.
             fit = replace(fit, data=fit.weights.applied(fit.weights.of_classes))
-    _warn_of_noise(fit)
+    n_rows, needed = fit.data.n_rows, _CLEAR * math.sqrt(fit.data.n_features + 1)
+    if not len(fit.public.X) and fit.budget.mu * n_rows < needed:
+        warn(
+            f"this budget leaves more noise than {n_rows} {fit.data.private.table.unit}s can show "
+            "through, so predictions may be no better than guesses; pass a larger epsilon, more private "
+            "rows, or public rows. Declare typical values of columns in scale: that costs nothing."
+        )
     following = next(fit.priced(fit.stages.before), None)
     if following is not None and not following[2]:  # what is free needs no charge
         fit = without_queries(following[1], fit)
-    ways = list(worlds(fit))
+    ways = list(possible_fits(fit))
     foreseen = []
     if not ways[0].assumed:  # what is usual is planned as it will run
         usual = planned(ways.pop(0))
         fit = replace(fit, recipe=usual.recipe, plan=usual.plan)
         foreseen.append(usual)
     # Of the ways with as many public rows, the one with the least budget left is planned: it is the dearest.
-    ways.sort(key=lambda way: -way.left)
+    ways.sort(key=lambda way: -way.share_left)
     foreseen += map(planned, {len(way.public.X): way for way in ways}.values())
     _describe(fit, foreseen[0])
     return fit
@@ -73,7 +79,7 @@ def procedure(fit: Fit) -> ChargedProcedure[Fit]:
         (place, stage, price), before = following, fit
         fit = yield from stage.run(fit, price)
         place = place + 1 if fit.public is before.public else 0
-        if before.left - fit.left > price + _ROUNDING:
+        if before.share_left - fit.share_left > price + _ROUNDING:
             raise RuntimeError(f"the stage {stage.name!r} has spent more than its price.")
         if price and fit.head is None:
             fit.tasks.stage_ended()
@@ -95,17 +101,6 @@ def _same_labels(fit: Fit, previous: Fit) -> bool:
 
     recorded = fit.data.private.record is not None or previous.data.private.record is not None
     return not recorded and facts(fit) == facts(previous)
-
-
-def _warn_of_noise(fit: Fit) -> None:
-    """Warn of a fit without public rows to so few private ones that noise hides what they show."""
-    if len(fit.public.X) or fit.budget.mu * fit.data.n_rows >= _CLEAR * math.sqrt(fit.data.n_features + 1):
-        return
-    warn(
-        f"this budget leaves more noise than {fit.data.n_rows} {fit.data.private.table.unit}s can show "
-        "through, so predictions may be no better than guesses; pass a larger epsilon, more private rows, or "
-        "public rows. Declare typical values of columns in scale: that costs nothing."
-    )
 
 
 def _describe(fit: Fit, way: Fit) -> None:

@@ -60,7 +60,7 @@ class LabelledRows:
         """The rows after a map; None leaves labels alone. Fits share passes if their maps are one object."""
         return MappedRows(self, row_map)
 
-    def same(self, row_map: RowMap) -> RowMap:
+    def shared_map(self, row_map: RowMap) -> RowMap:
         """The first of equal maps that public facts determine."""
         for existing in self.maps:
             if existing is row_map or existing.same_as(row_map):
@@ -216,12 +216,14 @@ class Stage(ABC):
     """A release of a fit, or free work.
 
     ``name`` is its line in the report, empty for what is always free. ``limits`` are the smallest and the
-    largest share of mu squared. What ``reopens`` is asked again if public rows mislead. If it ``assumes`` its
-    numbers, the training cannot be planned before they are known.
+    largest share of mu squared. A fit without the :attr:`Fit.traits` that it ``needs`` leaves it out. What
+    ``reopens`` is asked again if public rows mislead. If it ``assumes`` its numbers, the training cannot be
+    planned before they are known.
     """
 
     name: ClassVar[str]
     limits: ClassVar[tuple[float, float]] = (0.0, 0.0)
+    needs: ClassVar[tuple[str, ...]] = ()
     reopens: ClassVar[bool] = False
     assumes: ClassVar[bool] = True
 
@@ -348,11 +350,6 @@ class Labels:
     shares: Array | None = None
 
     @property
-    def is_rare(self) -> bool:
-        """Whether one of two classes at the start is rare."""
-        return self.rarest < RARE
-
-    @property
     def rarest(self) -> float:
         """The share of the rarer of two classes at the start; 1/2 for other fits."""
         return 0.5 if self.shares is None or len(self.shares) > 2 else float(self.shares.min())
@@ -434,7 +431,9 @@ class Fit:
         """Those of the stages that have not run and have a price, from a place on, with their places."""
         run = {payment.place for payment in self.payments if not payment.unused}
         for place, stage in enumerate(stages[first:], first):
-            if place not in run and (price := stage.price(self)) is not None:
+            if place in run or not self.traits.issuperset(stage.needs):
+                continue
+            if (price := stage.price(self)) is not None:
                 yield place, stage, price
 
     @property
@@ -443,7 +442,7 @@ class Fit:
         return sum(payment.price for payment in self.payments if isinstance(payment.price, Steps))
 
     @property
-    def left(self) -> float:
+    def share_left(self) -> float:
         """The share of mu squared that is left."""
         return 1 - sum(each.price for each in self.payments if not isinstance(each.price, Steps))
 
@@ -477,6 +476,18 @@ class Fit:
         return fit.learned(payments=tuple(payments), labels=labels, public=self.public.left_out())
 
     # -- facts -----------------------------------------------------------------------------
+
+    @cached_property
+    def traits(self) -> set[str]:
+        """Public facts that decide which stages a fit may have."""
+        loss, weights, settings = self.data.loss, self.weights, self.settings
+        kind = "targets" if loss.quadratic else "classes" if loss.has_classes else "labels"
+        others = {
+            "weights": weights.sample_weight is not None or weights.of_classes is not None,
+            "default": settings.is_default,
+            "self-training": settings.self_training,
+        }
+        return {kind, *(name for name, holds in others.items() if holds)}
 
     @property
     def budget(self) -> Budget:

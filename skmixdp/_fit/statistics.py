@@ -86,13 +86,13 @@ def share_for(mu: float, n_rows: int, moved: float, worth: Worth = OF_ACCURACIES
     return share if error <= worth.most * math.sqrt(share) else 0.0
 
 
-def kept_part(noise: float, values: FloatArray) -> float:
+def james_stein_factor(noise: float, values: FloatArray) -> float:
     """The factor of James and Stein (1961): the part of the squared length that is not ``noise``."""
     energy = float(np.vdot(values, values))
     return max(0.0, 1 - noise / energy) if energy > 0 else 0.0
 
 
-def likely_part(usual: FloatArray | float, error: FloatArray | float) -> FloatArray:
+def signal_part(usual: FloatArray | float, error: FloatArray | float) -> FloatArray:
     """The part of noisy numbers that is likely, by their standard deviations without and of the noise."""
     return np.asarray(usual**2 / (usual**2 + error**2))
 
@@ -155,7 +155,7 @@ def _more_correct(Z: FloatArray, block: Block, n_heads: int) -> Contribution:
 
 def expected_losses(losses: FloatArray, error: float, expected: FloatArray, spread: FloatArray) -> FloatArray:
     """Posterior means (m,) of losses of accuracy, from noisy ones and the mean and spread of a prior."""
-    weight = likely_part(spread, error)
+    weight = signal_part(spread, error)
     return np.asarray(weight * losses + (1 - weight) * expected)
 
 
@@ -266,15 +266,15 @@ def thinned(
     return replace(learner, sampling=_Part(coins, 1 / step))
 
 
-def certain_count(counts: FloatArray, noise: float, false: float = _FALSE_RATE) -> float:
+def noise_threshold(counts: FloatArray, noise: float, false: float = _FALSE_RATE) -> float:
     """Threshold that noise alone exceeds with small probability, in any bin or window of all histograms."""
     return -noise * float(ndtri(false / (len(_WIDTHS) * counts.size)))
 
 
-def certain_of_magnitudes(counts: FloatArray, noise: float, n_rows: float) -> float:
-    """The threshold :func:`certain_count` for histograms of magnitudes of ``n_rows`` rows."""
-    most = certain_count(counts, noise, _FALSE_MAGNITUDE)
-    return max(min(most, _MISSED * n_rows), certain_count(counts, noise))
+def magnitude_threshold(counts: FloatArray, noise: float, n_rows: float) -> float:
+    """The threshold :func:`noise_threshold` for histograms of magnitudes of ``n_rows`` rows."""
+    most = noise_threshold(counts, noise, _FALSE_MAGNITUDE)
+    return max(min(most, _MISSED * n_rows), noise_threshold(counts, noise))
 
 
 def windows_of(

@@ -19,7 +19,7 @@ from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import PrivacyReport
 from ..privacy.units import Units
-from .statistics import Learner, Learning, certain_count, sensitivity_of, windows_of
+from .statistics import Learner, Learning, noise_threshold, sensitivity_of, windows_of
 
 _Result = TypeVar("_Result")
 
@@ -230,7 +230,7 @@ def noisy_deviances(
 
 def end_of(counts: NDArray[np.float64], scale: float) -> int:
     """The cell of noisy histograms (h, N_CELLS) from which on rows count nothing, far from all others."""
-    certain = certain_count(counts, scale, _FALSE)
+    certain = noise_threshold(counts, scale, _FALSE)
     windows = [window for part in counts for window in windows_of(part, certain, np.zeros(N_CELLS, bool))]
     return max((start + width for start, width, _ in windows), default=1) + BEYOND
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Procedure
 from .._fit.stage import Fit, Price, Stage
-from .._fit.statistics import kept_part
+from .._fit.statistics import james_stein_factor
 from .._linear.arrays import FloatArray, row_norms
 from .._rows.row_map import RowMap, TargetMap
 from .._utils.models import classes_of, names_of_features
@@ -282,7 +282,7 @@ class Effects:
                 spread**2 * lengths.mean() + ((rests @ directions[:, hats].T) ** 2 @ change).mean()
                 for spread, (directions, change) in zip(self.noise, damping, strict=False)
             )
-            factor = kept_part(noise * len(rests), rests @ theta[:, hats].T)
+            factor = james_stein_factor(noise * len(rests), rests @ theta[:, hats].T)
             theta[:, j] += (1 - factor) * (theta[:, hats] @ slopes)
             theta[:, hats] *= factor
         if whitening is not None:

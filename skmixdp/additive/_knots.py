@@ -18,8 +18,8 @@ from .._fit.stage import Fit, Price, Stage
 from .._fit.stages.columns import MOST_SPENT, noisy_columns
 from .._fit.statistics import (
     Learner,
-    certain_count,
-    certain_of_magnitudes,
+    magnitude_threshold,
+    noise_threshold,
     sensitivity_of,
     thinned,
     windows_of,
@@ -258,8 +258,8 @@ def noisy_columns_of(
         )
         released, noise = yield from bind_rows(rows_of(bins), learner.ask(mechanism, query))
         counts = released.reshape(bins.width, bins.n_bins)
-        clear = certain_count(counts, noise)
-        certain = clear if stage else certain_of_magnitudes(counts, noise, n_rows)
+        clear = noise_threshold(counts, noise)
+        certain = clear if stage else magnitude_threshold(counts, noise, n_rows)
         previous, places = places, {}
         for (j, edges), column in zip(previous.items(), counts, strict=True):
             # Rows beyond the outermost edges are in no bin.

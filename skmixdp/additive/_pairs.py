@@ -127,7 +127,7 @@ class ChosenPairs(Stage):
         if price is None:
             rows = fit.settings.rows
             return RowMap.of(fit.public.known, rows.center, True, rows.fit_intercept, clip=True)
-        row_map = fit.data.private.same(replace(fit.mapping.row_map, intercept_value=None))
+        row_map = fit.data.private.shared_map(replace(fit.mapping.row_map, intercept_value=None))
         query_of_length = noisy_length(fit.learner, fit.data.n_features, fit.budget.multiplier(price))
         bound = yield from fit.ask(query_of_length, row_map)
         return with_intercept(fit, replace(row_map, bound=fit.settings.rows.length_factor * bound))

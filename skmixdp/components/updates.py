@@ -38,27 +38,32 @@ class SGD(Update):
 
 
 @dataclass(frozen=True)
-class Preconditioned(Update):
-    """Multiply directions by a positive definite matrix (d_in, d_in)."""
+class _Wrapper(Update):
+    """Base of updates that change what another one does."""
 
     inner: Update
-    matrix: FloatArray
 
     def init(self, W: FloatArray) -> tuple[FloatArray, Any]:
         return self.inner.init(W)
-
-    def step(self, ctx: StepContext, direction: FloatArray, state: Any) -> tuple[FloatArray, Any]:
-        return self.inner.step(ctx, direction @ self.matrix, state)
 
     def result(self, W: FloatArray, state: Any) -> FloatArray:
         return self.inner.result(W, state)
 
 
 @dataclass(frozen=True)
-class BallProjection(Update):
+class Preconditioned(_Wrapper):
+    """Multiply directions by a positive definite matrix (d_in, d_in)."""
+
+    matrix: FloatArray
+
+    def step(self, ctx: StepContext, direction: FloatArray, state: Any) -> tuple[FloatArray, Any]:
+        return self.inner.step(ctx, direction @ self.matrix, state)
+
+
+@dataclass(frozen=True)
+class BallProjection(_Wrapper):
     """Project the start and every new head on ``|W| <= radius`` (AdaMix, Algorithm 1, last line)."""
 
-    inner: Update
     radius: float
 
     def init(self, W: FloatArray) -> tuple[FloatArray, Any]:
@@ -68,15 +73,9 @@ class BallProjection(Update):
         W, state = self.inner.step(ctx, direction, state)
         return project_on_ball(W, self.radius), state
 
-    def result(self, W: FloatArray, state: Any) -> FloatArray:
-        return self.inner.result(W, state)
 
-
-@dataclass(frozen=True)
-class _Average(Update):
+class _Average(_Wrapper):
     """Base of updates that return a running average of heads."""
-
-    inner: Update
 
     def init(self, W: FloatArray) -> tuple[FloatArray, Any]:
         W, inner = self.inner.init(W)
@@ -126,14 +125,11 @@ class TailAverage(_Average):
         return W / n_last if ctx.t > ctx.n_steps - n_last else 0.0
 
 
-@dataclass(frozen=True)
-class TowardsStart(Update):
+class TowardsStart(_Wrapper):
     """Shrinks the change from the start by the part of its squared length that noise explains.
 
     The factor is ``max(0, 1 - noise / change)`` (James and Stein 1961), as if no later step damped the noise.
     """
-
-    inner: Update
 
     def init(self, W: FloatArray) -> tuple[FloatArray, Any]:
         W, state = self.inner.init(W)

@@ -97,7 +97,7 @@ class CountSteps(Stage):
     limits = (0.0, 1.0)
 
     def price(self, fit: Fit) -> Price | None:
-        return fit.left
+        return fit.share_left
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         d, moments = fit.data.n_features, fit.mapping.moments

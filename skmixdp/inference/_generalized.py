@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.statistics import Learning, likely_part, sensitivity_of
+from .._fit.statistics import Learning, sensitivity_of, signal_part
 from .._rows.source import BinCounts, OuterStatistics
 from ..components.protocols import FloatArray, ReleasedArray
 from ._estimating import (
@@ -336,7 +336,7 @@ def level(
     arrays, scales = yield from regression.sums(parts, _LEVEL, *[ReleasedArray(1.0, 0.5)] * 2, split=_each)
     excess, mean = (np.array(cuts) * np.concatenate(arrays)).tolist()
     mean = max(mean, cuts[1] * scales[1])
-    certain = likely_part(_USUAL_MOVE, cuts[0] * scales[0] / mean)
+    certain = signal_part(_USUAL_MOVE, cuts[0] * scales[0] / mean)
     return float(certain * math.log1p(max((excess + lost) / mean, -_MOST_MISSING)))
 
 

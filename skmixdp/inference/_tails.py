@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.statistics import certain_count, windows_of
+from .._fit.statistics import noise_threshold, windows_of
 from ..components.protocols import FloatArray
 
 #: Edges of the histogram of sizes: half powers of two.
@@ -61,7 +61,7 @@ class Tail:
         distribution", Annals of Statistics 3(5).
         """
         sizes = np.zeros(N_BINS)
-        sure = certain_count(counts, scale, _FALSE)
+        sure = noise_threshold(counts, scale, _FALSE)
         for start, width, count in windows_of(counts, sure, np.zeros(N_BINS, bool)):
             sizes[start : start + width] = count / width
         sizes += public

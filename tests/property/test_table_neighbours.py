@@ -19,8 +19,8 @@ from tests.private_names import (
     Learner,
     OpenRows,
     RowMap,
+    _bins_between,
     _magnitudes,
-    _places,
     at_temperature,
     bind_rows,
     drive,
@@ -172,7 +172,7 @@ def test_every_entry_has_one_bin_of_each_histogram(data, dtype):
         width = data.draw(hnp.arrays(np.float64, D, elements=st.floats(2.0**-70, 2.0**51)))
         finders = {129: _magnitudes}
         for n_bins in _BINS:
-            finders[n_bins] = partial(_places, low=low, width=width, n_bins=n_bins)
+            finders[n_bins] = partial(_bins_between, low=low, width=width, n_bins=n_bins)
         for n_bins, bins_of in finders.items():
             bins = bins_of(Z)
             assert bins.shape == Z.shape and np.issubdtype(bins.dtype, np.integer)

@@ -15,7 +15,7 @@ from ..._rows.source import BinCounts, Block, Contribution
 from ...components.clipping import clipped
 from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray, Rounds
 from ..stage import RARE, Fit, Price, Stage
-from ..statistics import Worth, certain_count, likely_part, sensitivity_of, share_for, windows_of
+from ..statistics import Worth, noise_threshold, sensitivity_of, share_for, signal_part, windows_of
 from .training import BINS, length_at, places_of
 
 #: Base-2 logarithms of the factors of the outputs that are compared.
@@ -63,16 +63,17 @@ class Temperature(Stage):
 
     name = "temperature"
     limits = _WORTH_OF_TEMPERATURE.limits
+    needs = ("default",)
 
     def price(self, fit: Fit) -> Price | None:
-        if not fit.settings.is_default or fit.data.loss.quadratic or not fit.divides_after:
+        if fit.data.loss.quadratic or not fit.divides_after:
             return None
         return temperature_share(fit.budget.mu, fit.data.n_rows, fit.labels.rarest) or None
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         assert fit.head is not None and fit.plan is not None
         scaling = partial(at_temperature, fit.head.W, has_classes=fit.data.loss.has_classes, mu=fit.budget.mu)
-        if fit.labels.is_rare:
+        if fit.labels.rarest < RARE:
             assert fit.labels.logits is not None and fit.mapping.row_map.intercept_value is not None
             scaling = partial(
                 at_temperature_of_rare,
@@ -94,11 +95,8 @@ def temperature_share(mu: float, n_rows: int, rarest: float = 0.5) -> float:
     moved = math.sqrt(len(_LOGARITHMS))
     usual = share_for(mu, n_rows, moved, _WORTH_OF_TEMPERATURE)
     telling = max(round(4 * rarest * (1 - rarest) * n_rows), 1)
-    return (
-        (share_for(mu, telling, moved, _WORTH_OF_TEMPERATURE) or _WORTH_OF_TEMPERATURE.limits[1])
-        if usual
-        else 0.0
-    )
+    share = share_for(mu, telling, moved, _WORTH_OF_TEMPERATURE) or _WORTH_OF_TEMPERATURE.limits[1]
+    return share if usual else 0.0
 
 
 def at_temperature(W: FloatArray, multiplier: float, *, has_classes: bool, mu: float) -> Rounds:
@@ -135,9 +133,9 @@ def at_temperature_of_rare(
     ((total, away),) = yield PrivateQuery(W, weights, (ReleasedArray(sensitivity_of(2), _OF_PIVOT),))
     error = multiplier * sensitivity_of(2) / (math.sqrt(_OF_PIVOT) * n_rare)
     total = float(np.clip(total, _LEAST_OF_RARE * n_rare, n_rare / _LEAST_OF_RARE))
-    move = float(likely_part(_USUAL_ERROR_OF_RARE, error)) * math.log(n_rare / total)
+    move = float(signal_part(_USUAL_ERROR_OF_RARE, error)) * math.log(n_rare / total)
     seen = move + _FARTHEST * float(np.clip(away / total, 0.0, 1.0))
-    distance = _USUAL_DISTANCE + float(likely_part(_SPREAD, _FARTHEST * error)) * (seen - _USUAL_DISTANCE)
+    distance = _USUAL_DISTANCE + float(signal_part(_SPREAD, _FARTHEST * error)) * (seen - _USUAL_DISTANCE)
     pivot = logit + sign * distance
     W = np.array(W)
     W[:, -1] += sign * move / constant
@@ -266,11 +264,13 @@ def at_shares(
 ) -> Rounds:
     """The head (k, d_in) with intercepts at which mean predictions are the shares of ``logits`` (k,)."""
     bound, several = _longest_residual(loss), loss.has_classes and len(W) > 1
-    (sums,) = yield PrivateQuery(W, partial(_missing, has_classes=loss.has_classes), (ReleasedArray(bound),))
+    (sums,) = yield PrivateQuery(
+        W, partial(_errors_and_curvatures, has_classes=loss.has_classes), (ReleasedArray(bound),)
+    )
     q = np.asarray(softmax(logits) if several else expit(logits))
     rarer, noise = np.minimum(q, 1 - q), multiplier * bound / n_rows
     missing, curvatures = np.split(sums / n_rows, 2)
-    missing *= likely_part(_USUAL_ERROR_OF_SHARE * rarer, noise)
+    missing *= signal_part(_USUAL_ERROR_OF_SHARE * rarer, noise)
     means = np.clip(q - missing, q - (1 - _LEAST_RATIO) * rarer, q + (1 - _LEAST_RATIO) * rarer)
     moves = np.log(q / means) if several else logit(q) - logit(means)
     # That is exact if all rows have the same probability. Others have less variance, so means move less.
@@ -281,7 +281,7 @@ def at_shares(
     return W
 
 
-def _missing(Z: FloatArray, block: Block, has_classes: bool) -> Contribution:
+def _errors_and_curvatures(Z: FloatArray, block: Block, has_classes: bool) -> Contribution:
     """Classes or labels of each row less their probabilities p, and twice ``p (1 - p)``, (rows, 2 k)."""
     P = np.array(np.asarray(Z).T, np.float64, order="C")
     k = len(P)
@@ -331,17 +331,13 @@ class Residuals(Stage):
 
     name = "residuals"
     limits = _WORTH_OF_RESIDUALS.limits
+    needs = ("targets", "default")
 
     def price(self, fit: Fit) -> Price | None:
-        applies = fit.data.loss.quadratic and fit.settings.is_default and fit.divides_after
-        if not applies or fit.mapping.row_map.intercept_value is None:
+        if not fit.divides_after or fit.mapping.row_map.intercept_value is None:
             return None
-        return (
-            share_for(
-                fit.budget.mu, fit.data.n_rows, sensitivity_of(fit.data.loss.n_outputs), _WORTH_OF_RESIDUALS
-            )
-            or None
-        )
+        moved = sensitivity_of(fit.data.loss.n_outputs)
+        return share_for(fit.budget.mu, fit.data.n_rows, moved, _WORTH_OF_RESIDUALS) or None
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         constant = fit.mapping.row_map.intercept_value
@@ -355,21 +351,21 @@ def recalibrated(W: FloatArray, multiplier: float, *, n_rows: float, constant: f
     """The head (k, d_in) whose residuals have a mean of 0, and none of whose effects would improve them."""
     k, offset = len(W), W[:, -1] * constant
     stated = ReleasedArray(sensitivity_of(2 * k), _OF_LENGTHS)
-    (counts,) = yield PrivateQuery(W, partial(_places, offset=offset), (stated,))
+    (counts,) = yield PrivateQuery(W, partial(_bins_of_lengths, offset=offset), (stated,))
     noise = multiplier * stated.sensitivity / math.sqrt(_OF_LENGTHS)
     of_residuals, of_effects = counts.reshape(2, k, BINS)
     ends = np.array([_occupied_end(column, noise) for column in of_residuals])
-    longest = np.array([_length(column, n_rows) for column in of_effects])
-    terms = partial(_terms, offset=offset, ends=ends, longest=longest)
+    longest = np.array([_length_of_few(column, n_rows) for column in of_effects])
+    terms = partial(_products_of_effects, offset=offset, ends=ends, longest=longest)
     stated = ReleasedArray(sensitivity_of(k) * _LENGTH, 1 - _OF_LENGTHS)
     (sums,) = yield PrivateQuery(W, terms, (stated,))
     error = multiplier * stated.sensitivity / math.sqrt(1 - _OF_LENGTHS) / n_rows
     residual, product, effect, square = sums.reshape(4, k) / n_rows / _WEIGHTS[:, np.newaxis]
     variance = np.maximum(square - effect**2, error / _WEIGHTS[3])
     mean = residual * _BEYOND * ends
-    mean *= likely_part(_USUAL_ERROR, error * _BEYOND * ends)
+    mean *= signal_part(_USUAL_ERROR, error * _BEYOND * ends)
     slope = (product * ends - mean * effect) / (variance * longest)
-    slope *= likely_part(_USUAL_SLOPE, error / _WEIGHTS[1] * ends / (variance * longest))
+    slope *= signal_part(_USUAL_SLOPE, error / _WEIGHTS[1] * ends / (variance * longest))
     slope = np.clip(slope, -1.0, 2.0)
     W = np.array(W)
     W[:, :-1] *= 1 + slope[:, np.newaxis]
@@ -379,31 +375,31 @@ def recalibrated(W: FloatArray, multiplier: float, *, n_rows: float, constant: f
 
 def _occupied_end(counts: FloatArray, noise: float) -> float:
     """The end of the last window of lengths that has rows."""
-    seen = windows_of(counts, certain_count(counts, noise, _FALSE_RATE), np.zeros(BINS, bool))
+    seen = windows_of(counts, noise_threshold(counts, noise, _FALSE_RATE), np.zeros(BINS, bool))
     return length_at(max((start + width for start, width, _ in seen), default=0))
 
 
-def _length(counts: FloatArray, n_rows: float) -> float:
+def _length_of_few(counts: FloatArray, n_rows: float) -> float:
     """A length that about a part ``_FAR`` of the rows exceeds."""
     return length_at(int(np.append(np.cumsum(counts) >= (1 - _FAR) * n_rows, True).argmax()) + 1)
 
 
-def _parts(Z: FloatArray, block: Block, offset: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _residuals_and_effects(Z: FloatArray, block: Block, offset: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Residuals and effects (rows, k)."""
     Z = np.asarray(Z, np.float64)
     return np.asarray(block.y)[:, : Z.shape[1]] - Z, Z - offset
 
 
-def _places(Z: FloatArray, block: Block, offset: FloatArray) -> Contribution:
+def _bins_of_lengths(Z: FloatArray, block: Block, offset: FloatArray) -> Contribution:
     """Bins (rows, 2 k) of the lengths of residuals and effects."""
-    return None, BinCounts(places_of(np.abs(np.hstack(_parts(Z, block, offset)))), BINS)
+    return None, BinCounts(places_of(np.abs(np.hstack(_residuals_and_effects(Z, block, offset)))), BINS)
 
 
-def _terms(
+def _products_of_effects(
     Z: FloatArray, block: Block, offset: FloatArray, ends: FloatArray, longest: FloatArray
 ) -> Contribution:
     """Residuals, their products with effects, effects, and their squares, (rows, 4 k), cut and weighted."""
-    residuals, effects = _parts(Z, block, offset)
+    residuals, effects = _residuals_and_effects(Z, block, offset)
     effects = clipped(effects / longest, 1.0)
     far, near = clipped(residuals / (_BEYOND * ends), 1.0), clipped(residuals / ends, 1.0)
     terms = [far, near * effects, effects, effects**2]
@@ -457,7 +453,7 @@ def with_student(
         weight = min(_WEIGHT, _MOST_SPREAD * _spread(Z) / max(_spread(logits), 1e-300))
         probabilities = softmax(weight * logits + Z, axis=1)
     student = np.column_stack([of_rows.T @ directions.T, -offsets / constant])
-    return _matched(weight * logits + Z, Z) * (W + weight * student)
+    return _factor_of_sureness(weight * logits + Z, Z) * (W + weight * student)
 
 
 def _directions(rows: FloatArray) -> FloatArray:
@@ -477,7 +473,7 @@ def _spread(logits: FloatArray) -> float:
     return float((logits - logits.mean(axis=1, keepdims=True)).std())
 
 
-def _matched(logits: FloatArray, of_head: FloatArray) -> float:
+def _factor_of_sureness(logits: FloatArray, of_head: FloatArray) -> float:
     """The factor of logits (n, k) at which their mean top probability is that of the head."""
     wanted, low, high = _sureness(of_head), 1e-3, 1e3
     for _ in range(_HALVINGS):
@@ -494,10 +490,9 @@ class Student(Stage):
     """Corrects the head by public rows without labels, which the head labels. It costs nothing."""
 
     name = ""
+    needs = ("self-training",)
 
     def price(self, fit: Fit) -> Price | None:
-        if not fit.settings.self_training:
-            return None
         n_classes = fit.data.loss.n_outputs
         if n_classes < 3:
             raise ValueError("self_training=True needs three classes or more; pass self_training=False.")

@@ -22,8 +22,8 @@ from ..stage import Fit, MappedRows, Price, Stage
 from ..statistics import (
     Learner,
     Learning,
-    certain_count,
-    certain_of_magnitudes,
+    magnitude_threshold,
+    noise_threshold,
     sensitivity_of,
     thinned,
     windows_of,
@@ -166,7 +166,7 @@ def noisy_columns(
         columns, row_map = places[chosen], unmapped(n_features)
         if scale is not None and rows_of is not None:
             row_map = _in_bins(columns, *scale, n_features)
-            bins_of = partial(_places, low=np.zeros(1), width=np.ones(1), n_bins=n_bins)
+            bins_of = partial(_bins_between, low=np.zeros(1), width=np.ones(1), n_bins=n_bins)
         query = PrivateQuery(
             np.eye(n_features)[columns],
             lambda Z, block: (None, BinCounts(bins_of(np.asarray(Z)), n_bins)),
@@ -195,7 +195,9 @@ def noisy_columns(
     low = -high
     for stage, n_bins in enumerate(_BINS):
         width = (high - low) / n_bins
-        counts, noise = yield from histograms(partial(_places, low=low, width=width, n_bins=n_bins), n_bins)
+        counts, noise = yield from histograms(
+            partial(_bins_between, low=low, width=width, n_bins=n_bins), n_bins
+        )
         if stage == 0:
             false = counts[:, 0] + counts[:, -1] > _MOST_BEYOND * n_rows
             spread, reach = np.where(false, 0.0, spread), np.where(false, 0.0, reach)
@@ -214,7 +216,7 @@ def noisy_columns(
         low = middle[far] - _REACH_OF_CLOSER * near[far]
         width = 2 * _REACH_OF_CLOSER * near[far] / _CLOSER_BINS
         counts, noise = yield from histograms(
-            partial(_places, low=low, width=width, n_bins=_CLOSER_BINS),
+            partial(_bins_between, low=low, width=width, n_bins=_CLOSER_BINS),
             _CLOSER_BINS,
             far,
             GaussianMechanism(multiplier * math.sqrt(3 / part), 1, learner.noise),
@@ -264,7 +266,7 @@ def _in_bins(columns: NDArray[np.intp], low: FloatArray, width: FloatArray, n_fe
     return RowMap(None, False, None, columns=Columns(start, factor, cut=2.0 * _CLOSER_BINS))
 
 
-def _places(Z: FloatArray, low: FloatArray, width: FloatArray, n_bins: int) -> NDArray[Any]:
+def _bins_between(Z: FloatArray, low: FloatArray, width: FloatArray, n_bins: int) -> NDArray[Any]:
     """Bins (rows, n_features) of the range of each column; the end bins have the values outside of it."""
     # Unlike np.clip, fmin and fmax replace NaN.
     places = np.fmin(np.fmax((Z - low) / width, 0), n_bins - 1)
@@ -274,7 +276,7 @@ def _places(Z: FloatArray, low: FloatArray, width: FloatArray, n_bins: int) -> N
 def _spread_of_magnitudes(counts: FloatArray, noise: float, n_rows: float) -> tuple[FloatArray, FloatArray]:
     """Spread about 0 and largest magnitude, (n_features,) each, by counts (n_features, bins); 0 for noise."""
     spread, reach = np.zeros(len(counts)), np.zeros(len(counts))
-    certain = certain_of_magnitudes(counts, noise, n_rows)
+    certain = magnitude_threshold(counts, noise, n_rows)
     for j, column in enumerate(counts):
         taken = np.zeros(len(column), bool)
         taken[[0, 1, -1]] = True  # the bins of zeros and of values beyond the range
@@ -294,7 +296,7 @@ def _moments(
     """Whether this part of the rows is in range, mean and spread, from histograms (n_features, bins)."""
     n_features, n_bins = counts.shape
     seen = np.zeros_like(counts)
-    certain = certain_count(counts, noise)
+    certain = noise_threshold(counts, noise)
     for column, heights in zip(counts, seen, strict=True):
         for start, size, count in windows_of(column, certain, np.zeros(n_bins, bool)):
             heights[start : start + size] = count / size
@@ -334,7 +336,7 @@ class NoisyColumnScales(Stage):
         learned = poor and scales_columns(fit) and fit.preconditions and not fit.data.private.exact
         if not learned or fit.settings.known_map is not None:
             return None
-        share = MOST_SPENT * columns_share(fit.budget.mu, fit.data.n_rows, len(_asked(fit)))
+        share = MOST_SPENT * columns_share(fit.budget.mu, fit.data.n_rows, len(_columns_to_bin(fit)))
         return share + (_CHECK_SHARE if share and self._is_checked(fit) else 0.0) or None
 
     def rows(self, fit: Fit) -> MappedRows:
@@ -343,18 +345,22 @@ class NoisyColumnScales(Stage):
     def outcomes(self, fit: Fit, price: Price) -> Iterator[Fit]:
         ones = np.ones(fit.data.n_features)
         for columns in (None, Columns(0 * ones, ones, 1.0), Columns(ones, ones, 1.0)):
-            yield self._known(fit.spent(self, price, assumed=True), columns)
+            yield self._with_columns(fit.spent(self, price, assumed=True), columns)
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         private, n_features, kinds = fit.data.private, fit.data.n_features, known_kinds(fit)
         look = _CHECK_SHARE if self._is_checked(fit) else 0.0
         if look:
             queries = few_dominate(fit.learner, n_features, fit.budget.multiplier(look))
-            if not (yield from bind_rows(private.mapped(private.same(_UNIT_ROWS)), queries)):
+            if not (yield from bind_rows(private.mapped(private.shared_map(_UNIT_ROWS)), queries)):
                 return self._unscaled(fit.spent(self, look))
         usual = (price - look) / MOST_SPENT
         noisy = yield from noisy_columns(
-            fit.learner, n_features, fit.budget.multiplier(usual), wanted=_asked(fit), rows_of=private.mapped
+            fit.learner,
+            n_features,
+            fit.budget.multiplier(usual),
+            wanted=_columns_to_bin(fit),
+            rows_of=private.mapped,
         )
         if (declared := fit.settings.rows.declared) is not None:
             hidden = (noisy.spread == 0) & ~np.isnan(declared[0])
@@ -362,12 +368,12 @@ class NoisyColumnScales(Stage):
             noisy = replace(noisy, center=center, spread=np.where(hidden, declared[1], noisy.spread))
         columns = noisy.standardised(centred=centres_columns(fit), always=kinds is not None)
         cost = min(look + usual * noisy.spent, price)
-        fit = self._known(fit.spent(self, cost), columns)
+        fit = self._with_columns(fit.spent(self, cost), columns)
         return fit if columns is not None else self._unscaled(fit)
 
     def _unscaled(self, fit: Fit) -> Fit:
         """The fit with columns as they are."""
-        fit, n_features = self._known(fit, None), fit.data.n_features
+        fit, n_features = self._with_columns(fit, None), fit.data.n_features
         if isinstance(fit.data.private.table, ArrayTable):
             return fit
         # A refusal of a row whose length overflows would now reveal that it exists.
@@ -378,14 +384,14 @@ class NoisyColumnScales(Stage):
         """Whether a first release tells if the columns need histograms."""
         return known_kinds(fit) is None and fit.data.n_features > _WIDE
 
-    def _known(self, fit: Fit, columns: Columns | None) -> Fit:
+    def _with_columns(self, fit: Fit, columns: Columns | None) -> Fit:
         row_map = next_map(fit, columns)
         if columns is None:  # public facts determine it
-            row_map = fit.data.private.same(row_map)
+            row_map = fit.data.private.shared_map(row_map)
         return fit.mapped(row_map=row_map, columns=columns)
 
 
-def _asked(fit: Fit) -> NDArray[np.intp]:
+def _columns_to_bin(fit: Fit) -> NDArray[np.intp]:
     """The columns that need histograms: numbers that are not declared, or all where noise is small."""
     declared, kinds = fit.settings.rows.declared, known_kinds(fit)
     numbers = np.arange(fit.data.n_features) if kinds is None else np.flatnonzero(kinds.numbers)

@@ -17,7 +17,7 @@ from ...components import L2Clip
 from ...components.clipping import clip_rows
 from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..stage import FEWEST_FREE, Fit, MappedRows, Price, Stage, variance_of_mean
-from ..statistics import Learner, Learning, counts_query, kept_part
+from ..statistics import Learner, Learning, counts_query, james_stein_factor
 from .mapping import (
     DIRECTIONS,
     LEAST_SHARE,
@@ -92,7 +92,7 @@ class Length(Stage):
     def rows(self, fit: Fit) -> MappedRows:
         private = fit.data.private
         # Rows have no intercept, which would add to their length; the start may have one.
-        return private.mapped(private.same(replace(fit.mapping.row_map, intercept_value=None)))
+        return private.mapped(private.shared_map(replace(fit.mapping.row_map, intercept_value=None)))
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         rows = self.rows(fit)
@@ -127,7 +127,7 @@ class NoisyMean:
 
     def shrunk(self) -> FloatArray:
         """The positive-part estimate of James and Stein (1961), which moves the mean towards zero."""
-        return self.value * kept_part(max(len(self.value) - 2, 0) * self.variance, self.value)
+        return self.value * james_stein_factor(max(len(self.value) - 2, 0) * self.variance, self.value)
 
     @property
     def energies(self) -> FloatArray:

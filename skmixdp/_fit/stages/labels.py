@@ -22,13 +22,13 @@ from ..statistics import (
     Learner,
     Learning,
     Worth,
-    certain_count,
-    certain_of_magnitudes,
     comparison_query,
     counts_query,
     expected_losses,
     in_class,
-    kept_part,
+    james_stein_factor,
+    magnitude_threshold,
+    noise_threshold,
     sensitivity_of,
     share_for,
     thinned,
@@ -69,7 +69,7 @@ def noisy_scale(learner: Learner, multiplier: float, n_features: int = 0) -> Lea
     seen = np.zeros(n_bins)
     taken = np.zeros(n_bins, bool)
     taken[0] = True  # weights of zero have no scale
-    certain = certain_of_magnitudes(counts, noise, learner.n_rows)
+    certain = magnitude_threshold(counts, noise, learner.n_rows)
     for start, width, count in windows_of(counts, certain, taken):
         seen[start : start + width] = count / width
     if not seen.any():  # the end of the two octaves with most rows is taken as the scale
@@ -108,6 +108,7 @@ class ScaleOfWeights(Stage):
 
     name = "scale of weights"
     limits = _WORTH_OF_SCALE.limits
+    needs = ("weights",)
 
     def price(self, fit: Fit) -> Price | None:
         weights = fit.weights
@@ -135,11 +136,10 @@ class MeanWeight(Stage):
 
     name = "mean weight"
     limits = _WORTH_OF_MEAN.limits
+    needs = ("weights",)
 
     def price(self, fit: Fit) -> Price | None:
-        weights = fit.weights
-        weighted = weights.sample_weight is not None or weights.of_classes is not None
-        if not weighted or weights.n_counted or not fit.divides:
+        if fit.weights.n_counted or not fit.divides:
             return None
         return share_for(fit.budget.mu, fit.data.n_rows, 1.0, _WORTH_OF_MEAN) or None
 
@@ -195,14 +195,14 @@ def noisy_targets(
         query = PrivateQuery(np.zeros((0, n_features)), places, (stated,))  # without products
         released, noise = yield from learner.ask(mechanism, query)
         counts = released.reshape(n_targets, n_bins)
-        certain = certain_count(counts, noise) if stage else certain_of_magnitudes(counts, noise, n_rows)
+        certain = noise_threshold(counts, noise) if stage else magnitude_threshold(counts, noise, n_rows)
         for j, column in enumerate(counts):
             seen = np.zeros(n_bins)
             for start, width, count in windows_of(column, certain, np.zeros(n_bins, bool)):
                 seen[start : start + width] = count / width
             low, high = edges[j][[0, -1]]
             if seen.sum() > _SEEN * n_rows and (stage == 0 or scale[j] > 0):
-                center[j], scale[j], low, high = _summary(seen / seen.sum(), edges[j])
+                center[j], scale[j], low, high = _middle_and_ends(seen / seen.sum(), edges[j])
             edges[j] = np.linspace(low, high, _OF_RANGE - 1)
     return center, scale
 
@@ -214,7 +214,7 @@ def _places_of_targets(Z: FloatArray, block: Block, edges: tuple[FloatArray, ...
     return None, BinCounts(np.stack(places, axis=1), len(edges[0]) + 1)
 
 
-def _summary(shares: FloatArray, edges: FloatArray) -> tuple[float, float, float, float]:
+def _middle_and_ends(shares: FloatArray, edges: FloatArray) -> tuple[float, float, float, float]:
     """Centre and spread of a histogram, and the ends of the bins that hold most of it, or all of zeros."""
     lower, upper = np.append(edges[0], edges), np.append(edges, edges[-1])
     cumulated = np.cumsum(shares)
@@ -235,6 +235,7 @@ class TargetScale(Stage):
 
     name = "scale of the targets"
     limits = _WORTH_OF_TARGETS.limits
+    needs = ("targets",)
     reopens = True  # if public targets told the scale
 
     def price(self, fit: Fit) -> Price | None:
@@ -310,7 +311,7 @@ def class_shares(counts: FloatArray, scale: float, n_rows: float) -> FloatArray:
     """
     mean = n_rows / len(counts)
     away = counts - mean
-    fraction = kept_part(_NOISE_FACTOR * (len(counts) - 1) * scale**2, away)
+    fraction = james_stein_factor(_NOISE_FACTOR * (len(counts) - 1) * scale**2, away)
     # A class whose noisy count is not positive gets a small positive share.
     shrunk = np.maximum(mean + fraction * away, min(max(scale, 1.0), mean))
     return np.asarray(shrunk / shrunk.sum())
@@ -393,7 +394,7 @@ def _at_shares(fit: Fit, shares: FloatArray) -> Fit:
         shares = shares * fit.weights.of_classes
         shares = np.maximum(shares / shares.sum(), 1 / fit.data.n_rows)  # a weight may be zero
     labels = replace(fit.labels, shares=shares)
-    if labels.is_rare or not len(fit.public.X):
+    if labels.rarest < RARE or not len(fit.public.X):
         logs = np.log(shares)
         logits = logs[1:] - logs[:1] if fit.data.loss.n_outputs == 1 else logs - logs.mean()
         labels = replace(labels, logits=logits)
@@ -448,7 +449,7 @@ def noisy_logits(learner: Learner, n_labels: int, multiplier: float) -> Learning
     sums, scale = yield from learner.ask(multiplier, query)
     shares, error = 0.5 + sums / learner.n_rows, scale / learner.n_rows
     away = shares - shares.mean()
-    fraction = kept_part((n_labels - 1) * error**2, away)
+    fraction = james_stein_factor((n_labels - 1) * error**2, away)
     least = max(error * math.sqrt(fraction + (1 - fraction) / n_labels), 1 / learner.n_rows)
     least = min(least, 0.5)
     return np.asarray(logit(np.clip(shares.mean() + fraction * away, least, 1 - least)))
@@ -459,12 +460,12 @@ class LabelShares(Stage):
 
     name = "label shares"
     limits = _WORTH_OF_LABELS.limits
+    needs = ("labels",)
 
     def price(self, fit: Fit) -> Price | None:
-        loss = fit.data.loss
-        if loss.has_classes or loss.quadratic or not starts_at_shares(fit):
+        if not starts_at_shares(fit):
             return None
-        return label_share(fit.budget.mu, fit.data.n_rows, loss.n_outputs) or None
+        return label_share(fit.budget.mu, fit.data.n_rows, fit.data.loss.n_outputs) or None
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         queries = noisy_logits(fit.counting, fit.data.loss.n_outputs, fit.budget.multiplier(price))

@@ -228,7 +228,7 @@ class PublicMap(Stage):
         row_map = None if public.unlabeled is None or len(public.X) else _spread_out(fit, columns)
         if row_map is not None and not _is_precise(fit, row_map):
             fit, row_map = fit.learned(public=public.left_out()), None
-        row_map = fit.data.private.same(row_map or next_map(fit, columns))
+        row_map = fit.data.private.shared_map(row_map or next_map(fit, columns))
         return fit.spent(self, price).mapped(row_map=row_map, columns=columns)
 
 

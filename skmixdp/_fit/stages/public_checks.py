@@ -16,7 +16,7 @@ from ..._rows.source import BinCounts, Block, Contribution
 from ..._utils.process import warn_later
 from ...components.clipping import clipped
 from ...components.protocols import FloatArray, PrivateQuery, PublicInfo, ReleasedArray
-from ..stage import Fit, Price, Stage
+from ..stage import RARE, Fit, Price, Stage
 from ..statistics import (
     CLEARLY,
     FEWEST,
@@ -32,7 +32,7 @@ from ..statistics import (
     usual_gain,
 )
 from .mapping import EXPONENT, learns_mean, unmapped
-from .training import planned
+from .training import planned, public_info
 
 #: Most columns that are checked.
 _MOST_COLUMNS = 100
@@ -158,7 +158,7 @@ class Units(Stage):
         y_pub = y if fit.data.loss.quadratic else np.zeros((len(X), 0))
         row_map, center = _from_the_middle(X)
         queries = columns_in_other_units(fit.learner, X, y_pub, fit.budget.multiplier(price), center)
-        rows = fit.ask(queries, fit.data.private.same(row_map))
+        rows = fit.ask(queries, fit.data.private.shared_map(row_map))
         differing = np.flatnonzero((yield from rows)).tolist()
         fit = fit.spent(self, price)
         if not differing:
@@ -249,11 +249,14 @@ class Start(Stage):
         yield fit.spent(self, price).without_public_rows()
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        fit = planned(fit)
-        # At the shares of a rare class, even a wrong head would classify most private rows correctly.
-        unmoved = planned(fit.learned(labels=replace(fit.labels, logits=None))) if fit.labels.is_rare else fit
-        assert unmoved.plan is not None
-        queries = start_is_useful(unmoved.plan.info, fit.learner, fit.budget.multiplier(price))
+        if fit.labels.rarest < RARE:
+            # At the shares of a rare class, even a wrong head would classify most private rows correctly.
+            info = public_info(fit.learned(labels=replace(fit.labels, logits=None)))
+        else:
+            fit = planned(fit)
+            assert fit.plan is not None
+            info = fit.plan.info
+        queries = start_is_useful(info, fit.learner, fit.budget.multiplier(price))
         is_useful = yield from fit.ask(queries, fit.mapping.row_map)
         return fit.spent(self, price) if is_useful else fit.spent(self, price).without_public_rows()
 

@@ -18,7 +18,7 @@ from ...components.protocols import FloatArray, PrivateQuery, PublicInfo, Releas
 from ...components.public import PublicData
 from ...components.updates import TowardsStart
 from ...privacy.accounting.budgets import Budget
-from ..stage import Fit, Head, MappedRows, Price, Stage, Steps
+from ..stage import RARE, Fit, Head, MappedRows, Price, Stage, Steps
 from ..statistics import Learner, Learning
 from .comparison import can_balance
 
@@ -33,27 +33,20 @@ class NamedStart(Protocol):
         """The head (k, d_in); ``widen`` turns coefficients (k, n_features) into a head."""
 
 
-def planned(fit: Fit) -> Fit:
-    """The fit with a plan of its training, which gets what is left after all other releases."""
-    if fit.plan is not None:
-        return fit
-    settings, private, loss = fit.settings, fit.data.private, fit.data.loss
-    mapping, row_map, n_rows = fit.mapping, fit.mapping.row_map, fit.data.n_rows
-    all_spent = fit  # as if all stages before the training had run, so that the rest is for the training
-    for _, stage, due in fit.priced(fit.stages.before):
-        all_spent = all_spent.spent(stage, due)
-    share = all_spent.left
+def public_info(fit: Fit, share: float = 1.0) -> PublicInfo:
+    """The public facts of a training for a share of mu squared."""
+    settings, private, mapping = fit.settings, fit.data.private, fit.mapping
+    row_map, n_rows = mapping.row_map, fit.data.n_rows
     l2 = None if settings.public_l2 == "auto" else settings.public_l2 * len(fit.public.X)
     weights = fit.weights.of_public(fit.public.y)
     y_pub = fit.public.y if weights is None else with_weights(fit.public.y, weights)
-    data = PublicData(row_map(fit.public.X, np.float64), y_pub, loss, l2, private.dtype)
+    data = PublicData(row_map(fit.public.X, np.float64), y_pub, fit.data.loss, l2, private.dtype)
     start = _start_of(fit)  # which does not hold the private rows
-    sampling = fit.sampling
-    info = PublicInfo(
+    return PublicInfo(
         view=data.view(start(data)),
         mu=fit.budget.mu * math.sqrt(share),
         n_private=n_rows,
-        batch_size=sampling.rate(n_rows) * n_rows * fit.weights.mean,
+        batch_size=fit.sampling.rate(n_rows) * n_rows * fit.weights.mean,
         row_norm_bound=row_map.norm_bound,
         start=start,
         # If a release will tell the second moment of rows of bounded length, a plan assumes 1.
@@ -65,6 +58,18 @@ def planned(fit: Fit) -> Fit:
         centered=row_map.mean is not None,
         mean_weight=fit.weights.mean,
     )
+
+
+def planned(fit: Fit) -> Fit:
+    """The fit with a plan of its training, which gets what is left after all other releases."""
+    if fit.plan is not None:
+        return fit
+    settings, private, row_map = fit.settings, fit.data.private, fit.mapping.row_map
+    all_spent = fit  # as if all stages before the training had run, so that the rest is for the training
+    for _, stage, due in fit.priced(fit.stages.before):
+        all_spent = all_spent.spent(stage, due)
+    share = all_spent.share_left
+    info = public_info(fit, share)
     if settings.learning_rate == "auto" and not math.isfinite(info.largest_second_moment):
         raise ValueError(
             "learning_rate='auto' needs rows of a known scale; pass rows=RowMapping(norm='unit'), "
@@ -74,19 +79,19 @@ def planned(fit: Fit) -> Fit:
     options = Options(
         settings.learning_rate,
         None if settings.l2 == "auto" else settings.l2,
-        sampling,
+        fit.sampling,
         private.exact,
         row_map.intercept_value if balances else None,
     )
     algorithm = settings.algorithm
-    if fit.labels.is_rare and len(fit.public.X):  # which have other shares, and cannot judge the head
+    if fit.labels.rarest < RARE and len(fit.public.X):  # which have other shares, and cannot judge the head
         algorithm = replace(algorithm, shrink=False)
     recipe = algorithm.recipe(info, options)
     if settings.known_map is not None and recipe.comparison is None:
         recipe = replace(recipe, update=TowardsStart(recipe.update))
     fit = replace(fit, recipe=recipe)
-    if later := [later_price for stage in fit.stages.after if (later_price := stage.price(fit))]:
-        share -= sum(later)
+    after = len(fit.stages.before) + 1
+    share -= sum(due for _, stage, due in fit.priced(fit.stages.all, after))
     plan = make_plan(fit.budget, recipe, info, private.dtype, share)
     if private.record is not None and plan.event.unamplified is not plan.event:
         recorded = fit.tasks.estimator.record_per_instance
@@ -235,13 +240,12 @@ class GradientLengths(Stage):
 
     name = "lengths of gradients"
     limits = (_FIRST_SHARE + _LENGTHS_SHARE,) * 2
+    needs = ("targets", "default")
     assumes = False  # the plan of the first head tells what is left
 
     def price(self, fit: Fit) -> Price | None:
-        applies = fit.data.loss.quadratic and fit.settings.is_default and fit.divides
-        if not applies or fit.data.n_features > _MOST_NOISE_OF_HEAD * fit.budget.mu * fit.data.n_rows:
-            return None
-        return _FIRST_SHARE + _LENGTHS_SHARE
+        clear = fit.data.n_features <= _MOST_NOISE_OF_HEAD * fit.budget.mu * fit.data.n_rows
+        return self.limits[0] if fit.divides and clear else None
 
     def lines(self, fit: Fit, price: Price) -> tuple[tuple[str, Price], ...]:
         return (("first head", _FIRST_SHARE), (self.name, _LENGTHS_SHARE))
@@ -262,7 +266,7 @@ class Training(Stage):
     limits = (0.0, 1.0)
 
     def price(self, fit: Fit) -> Price | None:
-        return fit.left
+        return fit.share_left
 
     def lines(self, fit: Fit, price: Price) -> tuple[tuple[str, Price], ...]:
         assert fit.plan is not None
