@@ -43,7 +43,7 @@ def test_the_number_of_trials_follows_its_law():
 
 def test_every_candidate_is_as_likely_as_any_other():
     grid = Candidates([{"a": [0, 1, 2], "b": [0, 1]}, {"a": [3], "b": [1, 2]}])
-    every = grid.every()
+    every = grid.settings
     sample = np.array([every.index(grid.at(u)) for u in NoiseSource(1).uniform((4000,))])
     even = np.full(len(every), 1 / len(every))
     assert fits(sample, even) > THRESHOLD

@@ -35,31 +35,17 @@ class Candidates:
                 if isinstance(values, Sized) and len(values) == 0:
                     raise ValueError(f"param_grid[{name!r}]={values!r} is empty; list at least one value.")
         self._space = [dict(part) for part in parts]
+        #: The parameters that vary.
+        self.names = {name for part in parts for name in part}
         drawn = any(_is_distribution(values) for part in parts for values in part.values())
-        self._grid = None if drawn else ParameterGrid(self._space)
-
-    @property
-    def names(self) -> set[str]:
-        """The parameters that vary."""
-        return {name for part in self._space for name in part}
-
-    @property
-    def size(self) -> int | None:
-        """Number of settings; None where some are drawn from distributions."""
-        return None if self._grid is None else len(self._grid)
-
-    def every(self) -> list[dict[str, Any]]:
-        """All settings of a grid, in a list."""
-        assert self._grid is not None
-        return list(self._grid)
+        #: All settings of a grid; None if some are drawn from distributions.
+        self.settings: list[dict[str, Any]] | None = None if drawn else list(ParameterGrid(self._space))
 
     def at(self, u: float) -> dict[str, Any]:
         """The setting for a uniform number ``u`` in [0, 1); all settings of a grid are equally likely."""
-        if self._grid is not None:
-            setting: dict[str, Any] = self._grid[int(u * len(self._grid))]
-            return setting
-        (setting,) = ParameterSampler(self._space, 1, random_state=int(u * SEEDS))
-        return setting
+        if self.settings is not None:
+            return dict(self.settings[int(u * len(self.settings))])
+        return dict(next(iter(ParameterSampler(self._space, 1, random_state=int(u * SEEDS)))))
 
 
 @dataclass(frozen=True)
@@ -95,8 +81,8 @@ class SearchPlan:
 
         if isinstance(self.trials, TrialLaw):
             return [candidates.at(uniform()) for _ in range(self.trials.number(uniform()))]
-        if candidates.size is not None:
-            return candidates.every()
+        if candidates.settings is not None:
+            return candidates.settings
         return [candidates.at(uniform()) for _ in range(self.trials)]
 
 
@@ -110,11 +96,9 @@ def make_plan(
     unit: str,
 ) -> SearchPlan:
     """Divide a budget; strategy "auto" is the one with the larger budget per fit."""
-    number = n_trials or candidates.size or _TRIALS
-    options: dict[str, int | TrialLaw] = {
-        "grid": candidates.size or round(number),
-        "random": TrialLaw(float(number)),
-    }
+    size = len(candidates.settings or ())
+    number = n_trials or size or _TRIALS
+    options: dict[str, int | TrialLaw] = {"grid": size or round(number), "random": TrialLaw(float(number))}
     affordable = {}
     for name, trials in options.items():
         try:

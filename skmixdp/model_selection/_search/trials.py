@@ -196,7 +196,7 @@ def begin(
     seeds = [int(u * SEEDS) if seeded else None for u in noise.uniform((len(tried),))]
     # All candidates of a grid are checked, drawn or not: neither errors nor time depend on what was drawn.
     # Otherwise a fixed candidate comes first, so that bad input raises the same error for every draw.
-    checked = candidates.every() if candidates.size is not None else [candidates.at(0.0), *tried]
+    checked = candidates.settings or [candidates.at(0.0), *tried]
     warned, leaks = [], []
     with quiet():
         for candidate in {joblib.hash(setting): setting for setting in checked}.values():
@@ -205,10 +205,10 @@ def begin(
             warned.append(caught)
     if plan.strategy == "grid":
         show((warning for caught in warned for warning in caught), shown)
-    elif candidates.size is not None:  # what all candidates have in common reveals none
+    elif candidates.settings:  # what all candidates have in common reveals none
         show(common(warned), shown)
     # Leaks of drawn candidates would reveal which were drawn.
-    common_leaks = leaks if candidates.size is not None else leaks[:1]
+    common_leaks = leaks if candidates.settings else leaks[:1]
     common_leaks.append(search._known_leaks())
     return uuid.uuid4().hex, tried, seeds, tuple(dict.fromkeys(chain.from_iterable(common_leaks)))
 

@@ -5,6 +5,7 @@ to learn from the rows: a false alarm is harmless, a missed leak is not.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
@@ -238,9 +239,13 @@ def learns_nothing(estimator: BaseEstimator) -> bool:
     kind = type(estimator).__name__
     if kind in _FIXED:
         return _FIXED[kind](estimator)
+    if kind in _READS_SHAPE:
+        return True
     # The tag means that an estimator needs no fit. Some predictors have it too, since they can predict from a
     # prior.
-    return kind in _READS_SHAPE or (hasattr(estimator, "transform") and not _requires_fit(estimator))
+    with suppress(Exception):  # what is no estimator of scikit-learn may mix rows
+        return hasattr(estimator, "transform") and not get_tags(estimator).requires_fit
+    return False
 
 
 def column_function(estimator: BaseEstimator) -> str | None:
@@ -255,10 +260,3 @@ def is_predictor(estimator: BaseEstimator) -> bool:
         return bool(is_classifier(estimator) or is_regressor(estimator))
     except Exception:  # an object with broken tags counts as any other
         return False
-
-
-def _requires_fit(estimator: BaseEstimator) -> bool:
-    try:
-        return bool(get_tags(estimator).requires_fit)
-    except Exception:  # not a scikit-learn estimator: it may mix rows
-        return True
