@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..._utils.validation import listed
 from ...privacy import LedgerDataset, PrivacyLedger
-from .checks import check_loaded
+from .checks import check_loaded, require
 
 Array = NDArray[Any]
 
@@ -99,10 +99,9 @@ class NotEncodableError(TypeError):
     """A value that no file can hold; the message says where it is and what it is."""
 
 
-def class_named(name: object, classes: Mapping[str, str] = CLASSES) -> type:
+def class_named(name: Any, classes: Mapping[str, str] = CLASSES) -> type:
     """The class with this name; a ValueError if ``classes`` lacks it."""
-    if not isinstance(name, str) or name not in classes:
-        raise ValueError(f"the class {name!r} is unknown")
+    require(isinstance(name, str) and name in classes, f"the class {name!r} is unknown")
     kind: type = getattr(import_module(classes[name]), name)
     return kind
 
@@ -120,8 +119,7 @@ def restore_estimator(name: object, parameters: Mapping[str, Any], attributes: M
         estimator = kind(**parameters)
     saved = getattr(kind, "_saved", None)
     unknown = sorted(set(attributes) - set(saved)) if saved is not None else []
-    if unknown:
-        raise ValueError(f"the attributes {listed(unknown)} are unknown")
+    require(not unknown, f"the attributes {listed(unknown)} are unknown")
     vars(estimator).update(attributes)
     check_loaded(estimator)
     return estimator
@@ -156,14 +154,22 @@ class Encoder:
         if isinstance(value, Path):
             return {"path": str(value)}
         if isinstance(value, LedgerDataset):
-            return self._ledger(value, where)
+            if value.ledger.path is None:
+                raise NotEncodableError(f"{where} is in memory")
+            return {"ledger": str(value.ledger.path), "dataset": value.name, "purpose": value.purpose}
         if isinstance(value, np.dtype) and value.name in (*_NUMERIC, "object"):
             return {"type": value.name, "is_dtype": True}
         if isinstance(value, type) and issubclass(value, np.generic) and value.__name__ in _NUMERIC:
             return {"type": value.__name__, "is_dtype": False}
         if is_known(value, FITTED):
             return {"fitted": type(value).__name__, **self.estimator(value, where)}
-        return self._object(value, where)
+        if not is_known(value, CLASSES):
+            raise NotEncodableError(f"{where} is a {type(value).__qualname__}")
+        if is_dataclass(value):
+            values = {field.name: vars(value)[field.name] for field in fields(value)}
+        else:
+            values = value.get_params(deep=False)  # type: ignore[attr-defined]
+        return {"class": type(value).__name__, "values": self.named(values, where)}
 
     def estimator(self, value: Any, where: str = "") -> dict[str, Any]:
         """Parameters and fitted attributes of an estimator of :data:`FITTED`."""
@@ -194,21 +200,6 @@ class Encoder:
             return {"labels": self.encode(array.tolist(), where), "dtype": dtype}
         raise NotEncodableError(f"{where} is an array of type {array.dtype}")
 
-    def _ledger(self, dataset: LedgerDataset, where: str) -> Any:
-        path = dataset.ledger.path
-        if path is None:
-            raise NotEncodableError(f"{where} is in memory")
-        return {"ledger": str(path), "dataset": dataset.name, "purpose": dataset.purpose}
-
-    def _object(self, value: Any, where: str) -> Any:
-        if not is_known(value, CLASSES):
-            raise NotEncodableError(f"{where} is a {type(value).__qualname__}")
-        if is_dataclass(value):
-            values = {field.name: vars(value)[field.name] for field in fields(value)}
-        else:
-            values = value.get_params(deep=False)
-        return {"class": type(value).__name__, "values": self.named(values, where)}
-
     def named(self, values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
         """Encoded values by name; ``where`` is the object that they belong to."""
         prefix = f"{where}." if where else ""
@@ -229,7 +220,7 @@ def _dates_as_texts(declared: Any) -> Any:
 
 
 class Decoder:
-    """Decodes what :class:`Encoder` made; every method raises ValueError for anything else."""
+    """Decodes what :class:`Encoder` made, and raises an error for most that it did not make."""
 
     def __init__(self, arrays: Mapping[str, Array], size: int) -> None:
         """``arrays`` are those of a file of ``size`` bytes."""
@@ -241,9 +232,9 @@ class Decoder:
             frozenset({"scalar", "dtype"}): lambda value: _numeric(value["dtype"]).type(
                 self.decode(value["scalar"])
             ),
-            frozenset({"float"}): _float,
+            frozenset({"float"}): lambda value: float(_text(value["float"])),
             frozenset({"tuple"}): lambda value: tuple(self._list(value["tuple"])),
-            frozenset({"dict"}): self._dict,
+            frozenset({"dict"}): lambda value: {key: entry for key, entry in self._list(value["dict"])},  # noqa: C416 - lists are not pairs for dict()
             frozenset({"range"}): self._range,
             frozenset({"path"}): lambda value: Path(_text(value["path"])),
             frozenset({"array", "transposed"}): self._array,
@@ -266,15 +257,13 @@ class Decoder:
             raise ValueError(f"an entry has the keys {sorted(value)}")
         return decode(value)
 
-    def named(self, values: object) -> dict[str, Any]:
+    def named(self, values: Any) -> dict[str, Any]:
         """Decoded values by name."""
-        if not isinstance(values, dict):
-            raise ValueError("names and values are missing")
+        require(isinstance(values, dict), "names and values are missing")
         return {name: self.decode(value) for name, value in values.items()}
 
-    def _list(self, values: object) -> list[Any]:
-        if not isinstance(values, list):
-            raise ValueError("a list is missing")
+    def _list(self, values: Any) -> list[Any]:
+        require(isinstance(values, list), "a list is missing")
         return [self.decode(value) for value in values]
 
     def _range(self, value: Any) -> range:
@@ -285,21 +274,14 @@ class Decoder:
     def _take(self, n_bytes: int) -> None:
         """Refuse files whose labels and ranges take much more memory than the file."""
         self._left -= n_bytes
-        if self._left < 0:
-            raise ValueError("it is too large, since its labels or ranges take far more memory than the file")
-
-    def _dict(self, value: Any) -> dict[Any, Any]:
-        pairs = self._list(value["dict"])
-        if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
-            raise ValueError("a dict is not made of pairs")
-        return {key: entry for key, entry in pairs}  # noqa: C416 - lists are not pairs for dict()
+        problem = "it is too large, since its labels or ranges take far more memory than the file"
+        require(self._left >= 0, problem)
 
     def _array(self, value: Any) -> Array:
-        name, transposed = value["array"], value["transposed"]
-        if not isinstance(name, str) or name not in self._arrays or not isinstance(transposed, bool):
-            raise ValueError(f"the array {name!r} is missing")
+        name = value["array"]
+        require(name in self._arrays, f"the array {name!r} is missing")
         array = self._arrays[name]
-        return array.T if transposed else array
+        return array.T if value["transposed"] else array
 
     def _labels(self, value: Any) -> Array:
         labels, dtype = self._list(value["labels"]), _text(value["dtype"])
@@ -307,8 +289,8 @@ class Decoder:
             array = np.empty(len(labels), dtype=object)
             array[:] = labels
             return array
-        if np.dtype(dtype).kind != "U" or not all(isinstance(label, str) for label in labels):
-            raise ValueError(f"{dtype!r} is no type of labels")
+        are_texts = np.dtype(dtype).kind == "U" and all(isinstance(label, str) for label in labels)
+        require(are_texts, f"{dtype!r} is no type of labels")
         self._take(4 * len(labels) * max(map(len, labels), default=0))
         return np.array(labels, dtype=str)  # as wide as the longest label, whatever the file says
 
@@ -336,21 +318,13 @@ def _errors_of(kind: type) -> Iterator[None]:
         raise ValueError(f"a {kind.__name__} in it is not valid: {error}") from error
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a text")
-    return value
-
-
-def _float(value: Any) -> float:
-    if value["float"] not in ("inf", "-inf", "nan"):
-        raise ValueError(f"{value['float']!r} is not a number")
-    return float(value["float"])
+def _text(value: Any) -> str:
+    require(isinstance(value, str), f"{value!r} is not a text")
+    return str(value)
 
 
 def _numeric(name: Any) -> np.dtype[Any]:
-    if _text(name) not in _NUMERIC:
-        raise ValueError(f"{name!r} is no type of numbers")
+    require(_text(name) in _NUMERIC, f"{name!r} is no type of numbers")
     dtype: np.dtype[Any] = np.dtype(name)
     return dtype
 
