@@ -14,7 +14,7 @@ from .._fit.stages.columns import released_columns
 from .._fit.sums import ComputedTable, PrivateTable, noisy_sum, private_table
 from .._utils.process import finite, own_state, warn
 from .._utils.validation import FLAG, check_params, passed, rows_to_transform
-from ..privacy import LedgerDataset
+from ..privacy import LedgerDataset, PrivacyReport
 from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
 from ..privacy.units import Units, units_of
 from ._leaks._enclosing import enclosing_pipeline, warn_of_leaks
@@ -180,32 +180,36 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
                     "noise='discrete' needs bounds, which put entries on a grid; pass bounds=(low, high), or "
                     "noise='float'."
                 )
-            bounds = None if self.bounds is None else _check_bounds(self.bounds, n_features)
-            public = (
+            public: tuple[str, ...] = (
                 f"the numbers of {units.plural} and of features, and the features' names",
                 passed("shapes", "finiteness", *(() if units.codes is None else ("ids of persons",))),
             )
+            bounds = None
+            if self.bounds is not None:
+                bounds, public = _check_bounds(self.bounds, n_features), (*public, "the bounds (declared)")
             if isinstance(self.ledger, LedgerDataset) and (pipe := enclosing_pipeline()) is not None:
                 refuse_without_room(self, pipe, None if groups is not None else n_rows)
+            arguments = table, transaction, public, units
             if bounds is None:
-                self._fit_by_histograms(table, transaction, public, units)
+                mean, scale, self.mean_noise_, self.privacy_ = self._by_histograms(*arguments)
             else:
-                self._fit_within(table, *bounds, transaction, (*public, "the bounds (declared)"), units)
+                mean, scale, self.mean_noise_, self.privacy_ = self._within(bounds, *arguments)
+            self.mean_ = mean if self.with_mean else None
+            self.scale_ = scale if self.with_std else None
             validate_data(self, header, skip_check_array=True)
             return self
 
-    def _fit_within(
+    def _within(
         self,
+        bounds: tuple[Array, Array],
         table: PrivateTable,
-        center: Array,
-        half: Array,
         transaction: Transaction,
         public: tuple[str, ...],
         units: Units,
-    ) -> None:
-        """Set mean and deviation from noisy sums of clipped entries and of their squares."""
-        n_features = table.shape[1]
-        n_terms = units.n_units
+    ) -> tuple[Array, Array | None, Array | None, PrivacyReport]:
+        """Mean, deviation, noise and report, from noisy sums of clipped entries and of their squares."""
+        center, half = bounds
+        n_features, n_terms = table.shape[1], units.n_units
         weight = math.sqrt(_A) if self.with_std else 1.0
 
         def moments(X: Array) -> Array:
@@ -216,21 +220,19 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
         noisy, report = noisy_sum(contributions, math.sqrt(n_features), transaction, public, units)
         noise_std = report.noise_multiplier * math.sqrt(n_features) / n_terms
         mean = np.clip(noisy[:n_features] / (weight * n_terms), -1, 1)
-        self.mean_ = center + half * mean if self.with_mean else None
-        self.mean_noise_: Array | None = half * noise_std / weight
-        self.scale_ = None
+        deviation: Array | None = None
         if self.with_std:
             square = _C + noisy[n_features:] / (math.sqrt(_B) * n_terms)
             # A variance below its noise is unknown, so the noise bounds it from below.
             floor = min(noise_std / math.sqrt(_B), 1.0)
-            self.scale_ = half * np.sqrt(np.clip(square - mean**2, floor, 1.0))
-        self.privacy_ = report
+            deviation = half * np.sqrt(np.clip(square - mean**2, floor, 1.0))
+        return center + half * mean, deviation, half * noise_std / weight, report
 
-    def _fit_by_histograms(
+    def _by_histograms(
         self, table: PrivateTable, transaction: Transaction, public: tuple[str, ...], units: Units
-    ) -> None:
-        """Set mean and deviation from noisy histograms of each column."""
-        columns, self.privacy_ = released_columns(table, transaction, public, units)
+    ) -> tuple[Array, Array | None, Array | None, PrivacyReport]:
+        """Mean, deviation, no noise and report, from noisy histograms of each column."""
+        columns, report = released_columns(table, transaction, public, units)
         unknown = np.flatnonzero(columns.spread == 0)
         hidden = ""
         if len(unknown):
@@ -243,9 +245,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
                 f"noise hides {hidden}, so they stay as they are in that; pass bounds, more rows or a larger "
                 "epsilon."
             )
-        self.mean_ = columns.center if self.with_mean else None
-        self.mean_noise_ = None
-        self.scale_ = np.where(columns.spread > 0, columns.spread, 1.0) if self.with_std else None
+        return columns.center, np.where(columns.spread > 0, columns.spread, 1.0), None, report
 
     @own_state()
     def transform(self, X: object) -> Array:
@@ -253,19 +253,20 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
 
         Numbers too large for their type become its largest, so that rows that ``fit`` took stay finite.
         """
-        check_is_fitted(self)
-        rows = rows_to_transform(self, X)
-        for numbers, change in ((self.mean_, np.subtract), (self.scale_, np.divide)):
-            rows = rows if numbers is None else change(rows, numbers.astype(rows.dtype))
-        return finite(rows)
+        return self._changed(X, mean_=np.subtract, scale_=np.divide)
 
     @own_state()
     def inverse_transform(self, X: object) -> Array:
         """Undo :meth:`transform` on rows (n_samples, n_features)."""
+        return self._changed(X, scale_=np.multiply, mean_=np.add)
+
+    def _changed(self, X: object, **changes: np.ufunc) -> Array:
+        """Rows after functions of them and of fitted attributes that are not None, in this order."""
         check_is_fitted(self)
         rows = rows_to_transform(self, X)
-        for numbers, change in ((self.scale_, np.multiply), (self.mean_, np.add)):
-            rows = rows if numbers is None else change(rows, numbers.astype(rows.dtype))
+        for name, change in changes.items():
+            if (numbers := getattr(self, name)) is not None:
+                rows = change(rows, numbers.astype(rows.dtype))
         return finite(rows)
 
     def __sklearn_tags__(self) -> Any:

@@ -301,7 +301,7 @@ ALLOWED = {
     "preprocessing/_leaks/_rules.py::kinds": (1, "public"),
     "preprocessing/_leaks/_rules.py::states_budget": (1, "public"),
     "preprocessing/_leaks/_rules.py::is_public_score": (1, "public"),
-    "preprocessing/_noisy_scaler.py::NoisyScaler._fit_by_histograms": (2, "released"),
+    "preprocessing/_noisy_scaler.py::NoisyScaler._by_histograms": (2, "released"),
     "preprocessing/_noisy_scaler.py::_check_bounds": (3, "public"),
     "preprocessing/_public_moments.py::PublicWhitener.fit": (2, "public"),
     "preprocessing/_public_moments.py::_public_table": (1, "public"),

@@ -128,7 +128,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "estimators/_saving/saving.py": (11, {}),
     "estimators/_scales.py": (2, {}),
     "preprocessing/_leaks/_enclosing.py": (1, {"check_public_rows": (2, "shapes")}),
-    "preprocessing/_noisy_scaler.py": (4, {"NoisyScaler._fit_by_histograms": (1, "released")}),
+    "preprocessing/_noisy_scaler.py": (4, {"NoisyScaler._by_histograms": (1, "released")}),
     "preprocessing/_public_moments.py": (4, {}),
     "preprocessing/_public_only.py": (3, {"PublicOnly._mapped": (1, "code")}),
     "preprocessing/_row_normalizer.py": (0, {"RowNormalizer._without_quotes": (1, "numbers")}),
