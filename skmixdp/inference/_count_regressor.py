@@ -19,7 +19,7 @@ from .._fit.stages.mapping import unmapped
 from .._linear.losses import SquaredLoss
 from .._rows.row_map import UNCHANGED, RowMap, TargetMap
 from .._rows.scaling import Columns
-from .._rows.table import check_counts, is_dask, labels_of
+from .._rows.table import check_counts, check_exposure, is_dask, labels_of
 from .._utils.process import warn
 from .._utils.validation import POSITIVE, Allowed, check
 from ..estimators import RowMapping
@@ -344,7 +344,7 @@ class MixedDPPoissonRegressor(RegressorMixin, PrivateDevianceMixin, LinearHead):
             rates = lazy_result(self, "predict", X, None, float)
             return rates if exposure is None else rates * exposure
         rates = np.exp(self._outputs(X))
-        return rates * exposures_of(exposure, None, "poisson", len(rates), 0)[0]
+        return rates * check_exposure(exposure, "exposure", len(rates), "X")
 
     def score(self, X: object, y: object, sample_weight: object = None, exposure: object = None) -> float:
         """D², the fraction of the Poisson deviance of the rates that the model explains, on PUBLIC rows.
@@ -366,6 +366,7 @@ class MixedDPPoissonRegressor(RegressorMixin, PrivateDevianceMixin, LinearHead):
             At most 1; negative if a constant rate is better.
         """
         rates = np.asarray(self.predict(X))
-        e = exposures_of(exposure, None, "poisson", len(rates), 0)[0]
-        weights = e if sample_weight is None else e * np.asarray(sample_weight, np.float64)
+        e = weights = check_exposure(exposure, "exposure", len(rates), "X")
+        if sample_weight is not None:
+            weights = e * np.asarray(sample_weight, np.float64)
         return float(d2_tweedie_score(np.asarray(y) / e, rates, sample_weight=weights, power=1))

@@ -70,8 +70,8 @@ class Rows:
 class Design:
     """Columns of the model, and how they are standardised: (d,) each.
 
-    Labels carry sample weights as a last column, if there is a ``largest_weight``, which counts as 1.
-    ``square`` is a mean square length of rows, the number of their entries if it is None.
+    Labels end with sample weights if there is a ``largest_weight``, which counts as 1. ``square`` is a mean
+    square length of rows; None is the number of their entries.
     """
 
     columns: NDArray[np.intp]
@@ -112,32 +112,30 @@ def public_scales(X: FloatArray) -> dict[int, tuple[float, float]]:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Coefficients (p,) of standardised rows, and the parts of their covariance (p, p).
-
-    ``sampling`` is that without noise, ``noise`` what the releases add. ``hidden`` (p, r) are the directions
-    that the noise hides. ``centers`` (n_outputs, d + 1) are weighted means of the standardised rows, infinite
-    where noise hides them. ``moved`` (p,) is the last step before it was shortened, and ``moved_noise``
-    (p, p) its covariance once the steps have arrived. ``separated`` says that the columns tell the classes of
-    nearly all rows, so that slopes grow without end, and ``fading`` (p,) that what the data tell of a slope
-    vanishes while it grows. ``cut_off`` bounds the sum of what a cut takes from
-    residuals; it is infinite where the noisy tail allows any.
-    """
+    """Coefficients (p,) of standardised rows, and the parts of their covariance (p, p)."""
 
     values: FloatArray
+    #: The covariances without noise, and of what the releases add.
     sampling: FloatArray
     noise: FloatArray
+    #: Directions (p, r) that the noise hides.
     hidden: FloatArray
+    #: Weighted means (n_outputs, d + 1) of the standardised rows, infinite where noise hides them.
     centers: FloatArray
+    #: The last step (p,) before it was shortened, and its covariance once the steps have arrived.
     moved: FloatArray
     moved_noise: FloatArray
+    #: A bound on the sum of what a cut takes from residuals; infinite where the noisy tail allows any.
+    cut_off: float
+    #: Whether columns tell the classes of nearly all rows, so that slopes grow without end.
     separated: bool = False
+    #: Slopes (p,) of which the data tell less and less while they grow.
     fading: NDArray[np.bool_] | bool = False
-    cut_off: float = 0.0
 
 
 @dataclass(frozen=True)
 class Curvature:
-    """A ``released`` curvature (p, p) with its eigenvalues, of which those below the noise are raised.
+    """A ``released`` symmetric matrix (p, p), and its eigenvalues, of which those below the noise are raised.
 
     ``scale`` is the standard deviation of the noise in an entry before the matrix is made symmetric.
     """
@@ -165,10 +163,8 @@ class Curvature:
         return np.asarray((self.vectors / self.values) @ self.vectors.T)
 
     def noise(self, step: FloatArray, score_scale: float) -> FloatArray:
-        """Covariance (p, p) of the noise in the end of a ``step`` whose scores had noise of this scale.
-
-        Noise E in the curvature moves the end by about ``H^-1 E step``.
-        """
+        """Covariance (p, p) of the noise in the end of a ``step`` whose scores had noise of this scale."""
+        # Noise E in the curvature moves the end by about H^-1 E step.
         by_step = self.scale**2 / 2 * (float(step @ step) * np.eye(len(step)) + np.outer(step, step))
         inverse = self.inverse
         return inverse @ (score_scale**2 * np.eye(len(step)) + by_step) @ inverse
@@ -180,19 +176,17 @@ class Curvature:
         score_scale: float,
         outer: FloatArray,
         width: int,
-        *,
-        moved: tuple[FloatArray, FloatArray] | None = None,
-        cut_off: float = 0.0,
+        cut_off: float,
+        moved: FloatArray | float = 0.0,
+        noise_before: FloatArray | float = 0.0,
     ) -> Estimate:
         """The estimate after a last ``step``, whose scores had noise of this scale.
 
         ``outer`` (p, p) is the covariance of the exact scores, and ``width`` that of rows. ``moved`` is the
-        step before it was shortened, and the covariance of its start.
+        step before it was shortened, from a start with the covariance ``noise_before``.
         """
-        inverse = self.inverse
+        inverse, size = self.inverse, len(step)
         noise = self.noise(step, score_scale)
-        size = len(step)
-        last, before = (np.zeros(size), np.zeros((size, size))) if moved is None else moved
         # For each output: the first row of its block, divided by the first entry.
         firsts = np.arange(0, size, width)
         rows = np.array([self.released[first, first : first + width] for first in firsts])
@@ -208,9 +202,9 @@ class Curvature:
             noise + bias,
             self.vectors[:, self.raised],
             centers,
-            last,
-            noise + before,
-            cut_off=cut_off,
+            np.zeros(size) + moved,
+            noise + noise_before,
+            cut_off,
         )
 
 

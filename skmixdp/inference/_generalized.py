@@ -191,29 +191,6 @@ def step_shares(family: str, robust: bool) -> tuple[FloatArray, float]:
     return unit * np.array([_SCORES, _CURVATURES]).T, last
 
 
-class Limit:
-    """The longest step that is taken; it doubles while shortened steps keep their direction.
-
-    Steps of rare outcomes are far too long where curvature falls along the way, and those of strong effects
-    need to go far. Only the latter keep their direction.
-    """
-
-    def __init__(self) -> None:
-        self.length = _LONGEST_STEP
-        self._last: FloatArray | None = None
-        self._shortened = 0
-
-    def shortened(self, step: FloatArray) -> FloatArray:
-        """The step, or a shorter one in its direction."""
-        length = float(np.linalg.norm(step))
-        last, self._last = self._last, step
-        together = 0.0 if last is None else float(step @ last)
-        least = 0.0 if last is None else _SAME_DIRECTION * length * float(np.linalg.norm(last))
-        self._shortened = self._shortened + 1 if length > self.length and together > least else 0
-        self.length = 2 * self.length if self._shortened >= _SHORTENED else _LONGEST_STEP
-        return step * min(1.0, self.length / length) if length > 0 else step
-
-
 def logistic_steps(regression: Regression, n_classes: int, *, robust: bool) -> Learning[Estimate]:
     """Coefficients of a logistic regression, from the noisy log-odds of the classes.
 
@@ -228,8 +205,8 @@ def logistic_steps(regression: Regression, n_classes: int, *, robust: bool) -> L
     counts = np.maximum(counts, max(3 * scale, 1))
     start = np.zeros((n_classes - 1, regression.design.width))
     start[:, 0] = np.log(counts[1:] / counts[0])
-    newton = Newton(regression, *step_shares("logistic", robust))
-    yield from newton.steps(family, start.ravel(), slice(None))
+    newton = Newton(regression, start.ravel(), *step_shares("logistic", robust))
+    yield from newton.steps(family, slice(None))
     return newton.estimate()
 
 
@@ -285,14 +262,14 @@ def poisson_steps(regression: Regression, *, robust: bool, predicts: bool = Fals
     rate = min(max(events / at_risk, _RATES[0]), _RATES[1])
     start = np.zeros(width)
     start[0] = math.log(rate)
-    newton = Newton(regression, shares, of_outer)
+    newton = Newton(regression, start, shares, of_outer)
     largest = min(max(_TIMES * rate * longest, _LEAST_MEAN), cut)
     if predicts:
         (moment,), (scale,) = yield from regression.sums(
             Rows.moments, _MOMENT, ReleasedArray(regression.design.radius**2 * UP), split=square
         )
         newton.tilted = partial(tilted, Curvature.of(moment, scale), events)
-    yield from newton.steps(Poisson(cut, largest), start, slice(before))
+    yield from newton.steps(Poisson(cut, largest), slice(before))
 
     def residuals_and_means(rows: Rows) -> tuple[FloatArray, FloatArray]:
         means = Poisson.means(rows, beta)
@@ -303,7 +280,7 @@ def poisson_steps(regression: Regression, *, robust: bool, predicts: bool = Fals
     score_scale = regression.scale(regression.radius, float(shares[-1, 0]))
     cut, cut_off = residuals(goes_on=not predicts).cut(score_scale)
     largest, _ = means(goes_on=not predicts).cut(of_means)
-    yield from newton.steps(Poisson(cut, largest), beta, slice(before, None))
+    yield from newton.steps(Poisson(cut, largest), slice(before, None))
     estimate = newton.estimate(cut_off)
     if not predicts:
         return estimate
@@ -319,10 +296,9 @@ def poisson_steps(regression: Regression, *, robust: bool, predicts: bool = Fals
 def level(
     regression: Regression, beta: FloatArray, cuts: tuple[float, float], lost: float
 ) -> Learning[float]:
-    """What to add to the constant of coefficients, so that means of all rows add up to their counts.
+    """What to add to the constant, so that means of all rows add up to their counts; less if noise is large.
 
-    ``cuts`` are those of residuals and of means, and ``lost`` is what residuals lose by theirs. Less is added
-    if noise explains it.
+    ``cuts`` are those of residuals and of means, and ``lost`` is what residuals lose by theirs.
 
     *Guarantee*: one release. A row adds at most 1 to each of two sums, its residual and its mean in units of
     their cuts, times its relative sample weight.
@@ -341,10 +317,7 @@ def level(
 
 
 def tilted(moment: Curvature, events: float, beta: FloatArray) -> Curvature:
-    """The curvature at coefficients (p,), from the ``moment`` of rows and the number of events.
-
-    It is that of normal rows: events are more frequent where the rate is high.
-    """
+    """The curvature at coefficients (p,) of normal rows with this ``moment`` and number of events."""
     factor = events / max(float(moment.released[0, 0]), noise_floor(moment.scale, len(beta)))
     mean = moment.matrix * (_DAMPING * factor)
     slopes = np.append(0.0, beta[1:])
@@ -370,20 +343,23 @@ def without_noise(values: FloatArray, covariance: FloatArray) -> FloatArray:
 
 
 class Newton:
-    """Noisy steps from a start, and the estimate after the last one.
+    """Noisy steps from a start, with the shares of :func:`step_shares`, and the estimate after the last one.
 
-    ``shares`` (N_STEPS, 2) and ``of_outer`` are those of :func:`step_shares`; errors are robust if the last
-    is not 0. Where curvatures are not released, they are ``tilted``, which follow from coefficients.
+    Errors are robust if ``of_outer`` is not 0. Where no curvatures are released, ``tilted`` ones follow from
+    coefficients.
     """
 
-    def __init__(self, regression: Regression, shares: FloatArray, of_outer: float) -> None:
-        self.regression, self.shares, self.of_outer = regression, shares, of_outer
-        width = regression.design.width
-        self.beta: FloatArray = np.zeros(width)
+    def __init__(
+        self, regression: Regression, start: FloatArray, shares: FloatArray, of_outer: float
+    ) -> None:
+        self.regression, self.beta, self.shares, self.of_outer = regression, start, shares, of_outer
         #: The covariance of the noise in all steps, where curvatures follow from moments.
-        self.covariance: FloatArray = np.zeros((width, width))
+        self.covariance = np.zeros((len(start), len(start)))
         self.tilted: Callable[[FloatArray], Curvature] | None = None
-        self._limit = Limit()
+        #: The length of the longest step that is taken, and the number of those just shortened.
+        self._longest, self._n_shortened = _LONGEST_STEP, 0
+        #: The last step before it was shortened.
+        self.moved = np.zeros(len(start))
         self._curvature: Curvature
         self._products: FloatArray | None = None
         #: Covariances (p, p) of the noise in the end of each step.
@@ -391,10 +367,9 @@ class Newton:
         #: Variances (p,) of coefficients by the curvature of each step, up to a factor.
         self._variances: list[FloatArray] = []
 
-    def steps(self, family: Family, start: FloatArray, which: slice) -> Learning[None]:
-        """Take those of the steps from ``start``."""
-        self.beta, sums = start, self.regression.sums
-        radius = self.regression.design.radius
+    def steps(self, family: Family, which: slice) -> Learning[None]:
+        """Take those of the steps."""
+        sums, radius = self.regression.sums, self.regression.design.radius
         longest_score = family.residual_bound * radius * UP
         longest_curvature = family.curvature_bound * radius**2 * UP
         parts = partial(split, n_outputs=family.n_outputs, width=self.regression.design.width)
@@ -418,8 +393,7 @@ class Newton:
                 self._products = positive(products, scale)
             self._variances.append(np.diag(self._curvature.inverse))
             self._score_scale = scales[0]
-            self.moved = -self._curvature.inverse @ score
-            self.step = self._limit.shortened(self.moved)
+            self.step = self._shortened(-self._curvature.inverse @ score)
             self.beta = self.beta + self.step
             self._noise.append(self._curvature.noise(self.step, scales[0]))
             if self.tilted is not None:
@@ -429,18 +403,26 @@ class Newton:
                 damping = (1 - 1 / _DAMPING) * np.eye(len(score)) + hidden @ hidden.T / _DAMPING
                 self.covariance = damping @ self.covariance @ damping + self._noise[-1]
 
+    def _shortened(self, step: FloatArray) -> FloatArray:
+        """The step, or a shorter one in its direction.
+
+        Steps of rare outcomes are far too long where curvature falls along the way, and those of strong
+        effects need to go far. Only the latter keep their direction, and may be longer and longer.
+        """
+        last, self.moved = self.moved, step
+        length = float(np.linalg.norm(step))
+        least = _SAME_DIRECTION * length * float(np.linalg.norm(last))
+        goes_on = length > self._longest and float(step @ last) > least
+        self._n_shortened = self._n_shortened + 1 if goes_on else 0
+        self._longest = 2 * self._longest if self._n_shortened >= _SHORTENED else _LONGEST_STEP
+        return step * min(1.0, self._longest / length) if length > 0 else step
+
     def estimate(self, cut_off: float = 0.0) -> Estimate:
         """The estimate after the last step, whose residuals lost at most ``cut_off`` in all."""
         beta, width = self.beta, self.regression.design.width
         products = self._curvature.matrix if self._products is None else self._products
         estimate = self._curvature.estimate(
-            beta,
-            self.step,
-            self._score_scale,
-            products,
-            width,
-            moved=(self.moved, self._noise[-2]),
-            cut_off=cut_off,
+            beta, self.step, self._score_scale, products, width, cut_off, self.moved, self._noise[-2]
         )
         # If columns separate the classes, each step lengthens the slopes by about 1.
         slopes = np.arange(len(beta)) % width > 0

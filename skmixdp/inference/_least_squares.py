@@ -94,4 +94,4 @@ def least_squares_steps(
         (total,), (scale,) = yield from regression.sums(squares, last_share, ReleasedArray(cut**2))
         n_rows = regression.learner.n_rows + len(regression.public.x)
         outer = curvature.matrix * max(float(total[0]), scale) / n_rows
-    return curvature.estimate(beta, step, score_scale, outer, regression.design.width, cut_off=cut_off)
+    return curvature.estimate(beta, step, score_scale, outer, regression.design.width, cut_off)

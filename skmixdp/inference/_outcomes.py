@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._rows.table import check_exposure
-from .._utils.validation import POSITIVE, check
-from ..estimators._problem import check_sample_weight
+from .._utils.validation import check
+from ..estimators._problem import WEIGHT, check_sample_weight
 
 Array = NDArray[Any]
 
@@ -16,7 +16,7 @@ def weights_of(
     private: object, public: object, largest: object, n_rows: int, n_pub: int
 ) -> tuple[Array | None, Array]:
     """Sample weights (n_rows,) of private rows or None, and those (n_pub,) of public rows."""
-    check("max_sample_weight", largest, POSITIVE, "auto")
+    check("max_sample_weight", largest, WEIGHT, "auto")
     _check_both("sample_weight", private, public, n_pub)
     if private is None:
         check("max_sample_weight", largest, "auto", remedy="there is no sample_weight")

@@ -48,8 +48,7 @@ from ._estimating import (
 from ._generalized import Logistic, logistic_steps, poisson_steps, step_shares
 from ._least_squares import least_squares_shares, least_squares_steps
 from ._outcomes import exposures_of, weights_of
-from ._questions import INTERCEPT, check_confidence
-from ._result import InferenceResult, named
+from ._result import INTERCEPT, InferenceResult, check_confidence, named
 
 Array = NDArray[Any]
 
@@ -290,11 +289,11 @@ def private_inference(
 
     shares = divided(n_features)
 
-    def left(n_columns: int) -> float:
+    def of_steps(n_columns: int) -> float:
         """The noise multiplier of all steps."""
         return multiplier / math.sqrt(divided(n_columns)["steps"])
 
-    _refuse_what_noise_hides(left, n_units + len(x_pub), n_features, family, len(target), robust)
+    _refuse_what_noise_hides(of_steps, n_units + len(x_pub), n_features, family, len(target), robust)
     facts = (
         f"the numbers of {units.plural} and of features, and the features' names",
         passed(
@@ -311,13 +310,13 @@ def private_inference(
     def releases(learner: Learner, *, multiplier: float) -> Learning[tuple[Design, TargetMap, Estimate]]:
         center: Array = np.zeros(n_features)
         spread: Array = np.zeros(n_features)
-        of_steps = shares["steps"]
+        share = shares["steps"]
         if shares["columns"]:
             part = multiplier / math.sqrt(shares["columns"])
             # In a part of all rows, few rows that differ from the others would be lost.
             columns = yield from noisy_columns(learner, n_features, part, wanted=unknown, thins=False)
             center, spread = columns.center, np.where(columns.unclear, 0.0, columns.spread)
-            of_steps -= shares["columns"] * (columns.spent - 1)
+            share -= shares["columns"] * (columns.spent - 1)
             if encoded is not None:  # noise hides no column whose range is declared
                 for j in encoded.bounded:
                     center[j], spread[j] = (center[j], spread[j]) if spread[j] > 0 else OF_RANGE
@@ -336,7 +335,7 @@ def private_inference(
         shown_columns = np.flatnonzero(spread > 0)
         design = Design(shown_columns, center[shown_columns], spread[shown_columns], largest)
         public_rows = design.rows(x_pub, labels_pub)
-        of_all = multiplier / math.sqrt(of_steps)
+        of_all = multiplier / math.sqrt(share)
         regression = Regression(learner, n_features, of_all, design, public_rows)
         if logistic:
             steps = logistic_steps(regression, len(target), robust=robust)
@@ -369,7 +368,7 @@ def private_inference(
     moving = (np.abs(to_units @ estimate.moved) > limit) | estimate.fading
     endless = math.isinf(estimate.cut_off)
     left_out = tuple(name for j, name in enumerate(names) if j not in design.columns)
-    unknown_ones = hidden | moving | estimate.separated | (len(off) > 0 or len(left_out) > 0) | endless
+    all_unclear = estimate.separated or endless or len(off) > 0 or len(left_out) > 0
     notes = _notes(
         [names[j] for j in off],
         index[hidden & ~moving],
@@ -381,7 +380,7 @@ def private_inference(
         params=pd.Series(values, index),
         covariance=covariance,
         sampling_covariance=to_units @ estimate.sampling @ to_units.T,
-        identified=pd.Series(~unknown_ones, index),
+        identified=pd.Series(~(hidden | moving | all_unclear), index),
         hidden_columns=left_out,
         family=family,
         cov_type="robust" if robust else "model",

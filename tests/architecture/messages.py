@@ -141,8 +141,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
         3,
         {"_shares": (1, "shapes"), "_refuse_what_noise_hides": (1, "shapes")},
     ),
-    "inference/_questions.py": (5, {}),
-    "inference/_result.py": (1, {}),
+    "inference/_result.py": (6, {}),
     "model_selection/_evaluation/cells.py": (1, {}),
     "model_selection/_evaluation/groups.py": (2, {"Parts.of": (5, "shapes")}),
     "model_selection/_evaluation/private_evaluation.py": (
