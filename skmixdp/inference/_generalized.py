@@ -359,7 +359,7 @@ class Newton:
         #: The length of the longest step that is taken, and the number of those just shortened.
         self._longest, self._n_shortened = _LONGEST_STEP, 0
         #: The last step before it was shortened.
-        self.moved = np.zeros(len(start))
+        self.moved: FloatArray = np.zeros(len(start))
         self._curvature: Curvature
         self._products: FloatArray | None = None
         #: Covariances (p, p) of the noise in the end of each step.

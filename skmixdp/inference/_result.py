@@ -249,7 +249,7 @@ class InferenceResult:
         rows, names = self._weights_of(contrast)
         values = rows @ self.params.to_numpy()
         covariance = rows @ self.covariance @ rows.T
-        return self._table(names, values, covariance, rows != 0, self._confidence(confidence))
+        return self._table(pd.Index(names), values, covariance, rows != 0, self._confidence(confidence))
 
     def wald_test(self, contrast: Any) -> pd.Series:
         """Test that all contrasts are 0 together, at no cost.
@@ -373,10 +373,8 @@ class InferenceResult:
         values, slopes = effects(self.params.to_numpy()), self._slopes_of(effects)
         covariance = slopes @ self.covariance @ slopes.T
         names = [(label, term) if label else term for term in terms for label in outcomes]
-        table = self._table(names, values, covariance, np.ones_like(slopes, bool), level)
-        if outcomes[0]:
-            table.index = pd.MultiIndex.from_tuples(names, names=["class", "term"])
-        return table
+        index = pd.MultiIndex.from_tuples(names, names=["class", "term"]) if outcomes[0] else pd.Index(names)
+        return self._table(index, values, covariance, np.ones_like(slopes, bool), level)
 
     def summary(self) -> pd.DataFrame:
         """All numbers in a table, one row for each coefficient.
@@ -524,7 +522,7 @@ class InferenceResult:
         return self._table(self.params.index, values, self.covariance, uses, level)
 
     def _table(
-        self, names: list[Any] | pd.Index, values: Array, covariance: Array, uses: Array, confidence: float
+        self, index: pd.Index, values: Array, covariance: Array, uses: Array, confidence: float
     ) -> pd.DataFrame:
         """Values (q,) with errors, tests and intervals; NaN if one that ``uses`` (q, p) is not identified."""
         stated = ~(uses & ~self.identified.to_numpy()).any(axis=1)
@@ -532,7 +530,7 @@ class InferenceResult:
         z = np.where(stated, values / errors, np.nan)
         half = norm.ppf(0.5 + confidence / 2) * np.where(stated, errors, np.nan)
         numbers = np.column_stack([values, errors, z, 2 * norm.sf(np.abs(z)), values - half, values + half])
-        return pd.DataFrame(numbers, pd.Index(names), ["effect", "std_err", "z", "p", "low", "high"])
+        return pd.DataFrame(numbers, index, ["effect", "std_err", "z", "p", "low", "high"])
 
     def _means(self, outputs: Array) -> Array:
         """Means (n, k) of outcomes from linear predictors: probabilities, rates or targets."""
