@@ -114,7 +114,7 @@ NAMES = {
     "skmixdp._torch.modules": (
         "Direction GradientData GradientRows LabelledRows_of_modules=LabelledRows LossesAt ModuleData "
         "ModuleLoss ModuleParameters ModuleRows Seeded check_forward cross_entropy flat module_rows=rows "
-        "module_start=start refuse_quantised select_parameters state_of with_state working_copy"
+        "module_public=public refuse_quantised select_parameters state_of with_state working_copy"
     ),
     "skmixdp._torch.modules.forward": "separately",
     "skmixdp._torch.modules.rows": "_LANES _rounded_sums",

@@ -33,10 +33,9 @@ _LONGEST_DRAW = 16.0
 def guarded(recipe: Recipe, data: Any, *, within_region: bool) -> Recipe:
     """The recipe of a module's fit, whose steps keep parameters and outputs of public rows finite.
 
-    If ``within_region``, a step is shortened until it changes the outputs of public rows by at most its trust
-    region, in the root mean square. A change that all outputs of a row share does not count. The regions
-    shrink linearly to zero. Steps of first order then need no limit from the curvature at the start. Steps
-    that mix heads, whose accounting allows no others, keep it; such a fit returns its last finite head.
+    If ``within_region``, a step is shortened until it changes the centred outputs of public rows by at most
+    its trust region, in the root mean square. Steps of first order then need no limit from the curvature at
+    the start. Steps that mix heads, whose accounting allows no others, keep it.
     """
     update, steps = _guarded(recipe.update, data, within_region), recipe.steps
     mixes = isinstance(update, LastFinite)
@@ -64,17 +63,7 @@ def _mixes(update: object) -> bool:
 
 @dataclass(frozen=True)
 class FiniteSteps(Update):
-    """Steps of first order; the head (1, p) holds all parameters.
-
-    Parameters
-    ----------
-    inner : Update
-        What moves the head. Its state stays as it was if a step is not taken.
-    data : ModuleData
-        The public rows.
-    within_region : bool
-        Whether steps are shortened to their trust region.
-    """
+    """Steps of first order of a head (1, p); the state of ``inner`` stays if a step is not taken."""
 
     inner: Update
     data: Any
@@ -99,10 +88,7 @@ class FiniteSteps(Update):
         return self.inner.result(W, state)
 
     def _fraction(self, ctx: StepContext, go: Callable[[float], bool]) -> float:
-        """The part of a step to take: 1 for all of it, 0 for none.
-
-        ``go(part)`` moves the parameters, and returns whether they are finite there.
-        """
+        """The part of a step to take; ``go(part)`` moves the parameters, and tells if they are finite."""
         go(0.0)
         before = self.data.centred_outputs()
         region = 2 * _PATH / ctx.n_steps * (1 - (ctx.t - 0.5) / ctx.n_steps)

@@ -7,7 +7,7 @@ and forth. The noise is added to the sums on the processor, by the same generato
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -47,8 +47,7 @@ class TorchRows(BlockRows):
     """Private rows in a float32 or float64 tensor (n_rows, d_in), after the row map.
 
     Products are computed on ``device``, by default that of ``X``; blocks of rows elsewhere are sent there in
-    every pass. Blocks have ``block_bytes``, by default 2 MiB on the processor and 1 GiB on a device. Rows so
-    long that products could overflow are a ValueError.
+    every pass. Rows so long that products could overflow are a ValueError.
 
     *Guarantee*: that of :class:`InMemoryRows`. Products must be those of IEEE arithmetic in
     the rows' precision or better: TensorFloat-32 is not used.
@@ -148,10 +147,7 @@ def products(X: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
 
 
 def add_tensor_products(X: torch.Tensor, C: torch.Tensor, total: Cascade, panel_rows: int) -> None:
-    """Add ``C^T X`` (k, d_in) of weighted residuals (rows, k) and rows (rows, d_in) to a total.
-
-    As :func:`~skmixdp._linear.products.add_products` does, with the same error.
-    """
+    """Add ``C^T X`` (k, d_in) to a total, with the error of :func:`~skmixdp._linear.products.add_products`."""
     if panel_rows == 0 or C.dtype == torch.float64:
         for rows in row_slices(max(len(X), 1), BLOCK_ROWS):
             # (X^T C is slower: ten times with few outputs.)
@@ -167,37 +163,33 @@ def add_tensor_products(X: torch.Tensor, C: torch.Tensor, total: Cascade, panel_
     total.add(torch.mm(C[whole:].t(), X[whole:]).double())
 
 
-class full_precision:  # noqa: N801
+@contextmanager
+def full_precision() -> Iterator[None]:
     """A context in which float32 products have full precision, even if the user allows less elsewhere.
 
     A row's part in a sum is bounded by what was clipped. TensorFloat-32 would round rows and weighted
     residuals to 11 bits after that, so that a part could exceed its bound by one in a thousand; and
     bounds on the rounding of products (:func:`~skmixdp._linear.sums.dot_error`) would no longer hold.
     """
-
-    def __enter__(self) -> None:
-        # Since torch 2.9 every backend has a separate setting, which the common one may contradict.
-        owners: list[Any] = [torch.backends.cuda.matmul, getattr(torch.backends.mkldnn, "matmul", None)]
-        settings = [(owner, getattr(owner, "fp32_precision", None)) for owner in owners]
-        self._settings = [(owner, setting) for owner, setting in settings if isinstance(setting, str)]
-        try:
-            self._allowed: str | None = torch.get_float32_matmul_precision()
-        except RuntimeError:
-            self._allowed = None
-        torch.set_float32_matmul_precision("highest")
-
-    def __exit__(self, *error: object) -> None:
-        if self._allowed is not None:
-            torch.set_float32_matmul_precision(self._allowed)
-        for owner, precision in self._settings:
-            owner.fp32_precision = precision
+    # Since torch 2.9 every backend has a separate setting, which the common one may contradict.
+    owners: list[Any] = [torch.backends.cuda.matmul, getattr(torch.backends.mkldnn, "matmul", None)]
+    settings = [(owner, getattr(owner, "fp32_precision", None)) for owner in owners]
+    allowed = None
+    with suppress(RuntimeError):
+        allowed = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        if allowed is not None:
+            torch.set_float32_matmul_precision(allowed)
+        for owner, precision in settings:
+            if isinstance(precision, str):
+                owner.fp32_precision = precision
 
 
 class TorchTable(Table):
-    """A tensor that a user passed.
-
-    Private rows are held on ``place``, None being where the tensor is.
-    """
+    """A tensor that a user passed; private rows are held on ``place``, by default where the tensor is."""
 
     is_movable = True
 
@@ -216,10 +208,7 @@ class TorchTable(Table):
 
     @staticmethod
     def device_name(device: Any) -> str:
-        """The name of a torch device, ``"cpu"`` for the processor.
-
-        A ValueError tells that there is none, or none that knows float64.
-        """
+        """The name of a torch device, ``"cpu"`` for the processor; a ValueError without one with float64."""
         try:
             place = torch.empty(0, device=device, dtype=torch.float64).device
         # The type of the error depends on the device.

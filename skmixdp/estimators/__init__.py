@@ -13,8 +13,7 @@ from ._scales import Typical
 
 if TYPE_CHECKING:
     from .._resuming import resumable
-    from .._torch.first_order import FirstOrderDPModuleClassifier
-    from .._torch.zeroth_order import ZerothOrderDPModuleClassifier
+    from .._torch.classifiers import FirstOrderDPModuleClassifier, ZerothOrderDPModuleClassifier
 else:
     __getattr__, __dir__ = late_names(__name__)
 

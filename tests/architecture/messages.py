@@ -175,15 +175,13 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "_papers/pazo.py": (2, {}),
     "_papers/splitting.py": (1, {}),
     "_resuming.py": (16, {}),
-    "_torch/first_order.py": (2, {}),
+    "_torch/classifiers.py": (2, {}),
     "_torch/module.py": (7, {"module_procedure": (2, "code"), "ModuleClassifier._outputs": (1, "lengths")}),
-    "_torch/modules/checks.py": (8, {}),
+    "_torch/modules/checks.py": (11, {"check_rows": (3, "finiteness"), "_numbers": (1, "numbers")}),
     "_torch/modules/forward.py": (1, {}),
-    "_torch/modules/inputs.py": (1, {"check_rows": (3, "finiteness"), "_numbers": (1, "numbers")}),
     "_torch/modules/probe.py": (8, {}),
     "_torch/modules/public.py": (1, {}),
     "_torch/modules/rows.py": (1, {"ModuleRows.check": (1, "code")}),
-    "_torch/modules/saving.py": (2, {}),
     "_torch/tensors.py": (
         1,
         {

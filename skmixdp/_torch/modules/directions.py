@@ -1,7 +1,7 @@
 """Directions in parameter space that are added to the parameters without being stored.
 
-A random direction is stored as a seed. Its entries are drawn again, tensor by tensor, each time it is added
-to the parameters. It needs only the memory of the largest parameter tensor.
+A random direction is a seed. Its entries are drawn again, tensor by tensor, each time it is added to the
+parameters, which needs only the memory of the largest parameter tensor.
 
 Source: MeZO (Malladi et al. 2023), Algorithm 1.
 """
@@ -9,19 +9,11 @@ Source: MeZO (Malladi et al. 2023), Algorithm 1.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 _PIECE = 2**16
-
-
-class Vector(Protocol):
-    """A vector that is generated block by block, one block per parameter."""
-
-    def blocks(self, parameters: Sequence[Tensor]) -> Iterator[Tensor]:
-        """The block for each parameter, with its shape, dtype and device."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +23,7 @@ class Seeded:
     seed: int
 
     def blocks(self, parameters: Sequence[Tensor]) -> Iterator[Tensor]:
+        """The block for each parameter, with its shape, dtype and device."""
         generator = torch.Generator(parameters[0].device).manual_seed(self.seed)
         for parameter in parameters:
             yield torch.randn(
@@ -46,6 +39,9 @@ class Dense:
 
     def blocks(self, parameters: Sequence[Tensor]) -> Iterator[Tensor]:
         return iter(self.tensors)
+
+
+Vector = Seeded | Dense
 
 
 class Direction:
@@ -113,8 +109,7 @@ def dot(first: Sequence[Tensor], second: Sequence[Tensor]) -> float:
 def orthonormal(directions: Sequence[Direction], parameters: Sequence[Tensor]) -> list[Direction]:
     """Orthonormal directions with the same span, by Gram-Schmidt with repeated subtraction.
 
-    A direction is dropped if what lies outside the span of earlier ones is rounding error: relatively shorter
-    than the square root of the precision.
+    What lies outside the span of earlier ones is dropped if it is shorter than the root of the precision.
     """
     basis: list[list[Tensor]] = []
     for direction in directions:

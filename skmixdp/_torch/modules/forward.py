@@ -101,10 +101,7 @@ def flat(tensors: Sequence[Tensor]) -> NDArray[np.float64]:
 
 
 class LabelledRows:
-    """Rows (n, ...) with class indices (n,), moved to the device of a module in chunks.
-
-    ``weights`` (n,) are from 0 to 1; None stands for ones.
-    """
+    """Rows (n, ...) with class indices and weights from 0 to 1 (n,), moved to a module's device in chunks."""
 
     def __init__(
         self, X: Array | Tensor, y: Array, chunk_size: int, weights: NDArray[np.float64] | None = None
@@ -167,8 +164,7 @@ def separately(losses: Losses, x: Tensor, y: Tensor, shape: tuple[int, ...] = ()
     """Losses (n, ...) of a chunk of rows; rows on which the module fails have NaN, and change no others.
 
     If a chunk fails, each half is tried by itself, down to single rows, with copies of a row in the other
-    places. So all passes have one shape and each row keeps its place: its losses do not depend on other rows,
-    bit for bit.
+    places: all passes have one shape, and each row keeps its place, and its losses bit for bit.
     """
     values = np.full((len(x), *shape), np.nan)
     waiting = [np.arange(len(x))]

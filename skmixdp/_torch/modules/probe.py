@@ -1,10 +1,9 @@
 """A test, on public and made-up rows, whether a module and its loss process each row separately.
 
 A fit clips the contribution of each row, so its guarantee needs the loss of a row to depend on that row
-alone. No test can prove this for arbitrary code. This one finds the usual problems: batch statistics, scales
-that depend on the largest entry of a batch, and capacities that many similar rows exhaust. It also finds
-memory of earlier rows, randomness, and losses that are averaged or normalised over a batch. A module can be
-written to recognise the test and pass it.
+alone. No test can prove this for arbitrary code, and a module can be written to recognise the test and pass.
+This one finds the usual problems: batch statistics, scales that depend on the largest entry of a batch,
+capacities that many similar rows exhaust, memory of earlier rows, randomness, and losses over a batch.
 """
 
 import math
@@ -74,16 +73,12 @@ def check_forward(
 ) -> None:
     """Refuse a module or loss if the loss of a row is found to depend on anything but that row.
 
-    A pass of ``size`` rows is repeated with changes. A few rows are replaced by rows with infinite, huge,
-    tiny, zero and alternating entries, and with another label. Other passes replace every second row, use
-    equal rows, reverse the order, or use a part of the rows. Rows that are not replaced must keep their loss:
-    bit by bit on a CPU, to 64 units of the precision on other devices. Another place or another number of
-    rows may change it by more rounding. The same is tried after two moves of the parameters, and
-    for the ``gradients`` of rows, if there are any.
+    A pass of ``size`` rows is repeated with changes (:class:`_Trial`), also after two moves of the
+    parameters, and for the ``gradients`` of rows, if there are any. Rows that are not replaced must keep
+    their loss: bit by bit on a CPU, to 64 units of the precision on other devices.
 
     *Guarantee*: the test uses no private rows and costs no budget; of ``private`` only shape and dtype are
-    read. It can show that a module mixes rows, but not that it does not, which the guarantee of the fit
-    assumes.
+    read.
     """
     size = max(size, _FIRST)
     x, y = ordinary_rows(parameters, loss, rows, n_classes, private, size)
@@ -115,7 +110,8 @@ class _Trial:
     def __init__(self, losses: Losses, n_classes: int, parameters: ModuleParameters) -> None:
         self._losses = losses
         self._n_classes = n_classes
-        self._near = _tolerance(parameters)
+        #: Allowed difference of losses for another order of sums, relative to 1 and to the loss.
+        self._near = 4 * math.sqrt(torch.finfo(parameters.dtype).eps)
         on_processor = parameters.device.type == "cpu"
         self._slack = 0.0 if on_processor else _ON_DEVICES * torch.finfo(parameters.dtype).eps
 
@@ -271,11 +267,6 @@ def _move(parameters: ModuleParameters, relative: float, absolute: float, genera
             root_mean_square = float(tensor.norm()) / math.sqrt(max(tensor.numel(), 1))
             noise = torch.randn(tensor.shape, generator=generator, dtype=tensor.dtype, device=tensor.device)
             tensor.add_(noise, alpha=relative * root_mean_square + absolute)
-
-
-def _tolerance(parameters: ModuleParameters) -> float:
-    """Allowed difference of losses for another order of sums, relative to 1 and to the loss."""
-    return 4 * math.sqrt(torch.finfo(parameters.dtype).eps)
 
 
 def _close(first: Tensor, second: Tensor, near: float) -> bool:

@@ -1,4 +1,4 @@
-"""The row source for modules: private rows answer queries with losses or clipped gradients.
+"""Private rows answer queries with losses of a module, or with clipped gradients of losses.
 
 The computed contribution of a row depends on that row alone, and the sensitivity includes rounding:
 
@@ -7,24 +7,35 @@ The computed contribution of a row depends on that row alone, and the sensitivit
 - At a given shape, a module that processes each row separately gives a row the same bits for any values of
   other rows. :func:`~skmixdp._torch.modules.probe.check_forward` tests this. Infinities and NaN stay in
   their row, and so do errors (:func:`~skmixdp._torch.modules.forward.separately`).
-- Contributions are clipped in float64, and sums are shortened by more than their rounding.
+- Contributions are clipped in float64, and sums are shortened by more than their rounding, or the stated
+  rounding covers them.
+
+For gradients, a module with p trained parameters is a head ``W`` (1, p) with one output. A row is the
+gradient of its own loss at ``W``, mapped over the rows by ``torch.func.vmap``, and its residual is 1. So
+clips, steps, weights and the stated rounding are those of heads.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from ..._linear.arrays import row_norm_bounds
+from ..._linear.products import add_products
 from ..._linear.sums import EXACT, SumError
-from ..._rows.blockwise import n_lanes, rounds
+from ..._rows.blockwise import Arithmetic, Visit, answer, n_lanes, rounds
 from ..._rows.source import Block, PrivateRows, Request, Sums, truncated
 from ..._utils.process import LEFT_OUT
 from .directions import Direction
-from .forward import LabelledRows, Losses, ModuleParameters, PerSampleLoss, losses_of
+from .forward import LabelledRows, Losses, ModuleParameters, PerSampleLoss, losses_of, separately
+
+FloatArray = NDArray[np.float64]
 
 #: Most rows in a pass of a random batch.
 _BATCH_ROWS = 256
@@ -49,11 +60,8 @@ class ModuleRows(PrivateRows):
     """Private rows that answer with losses, computed by forward passes of a module.
 
     ``contribute`` gets losses (rows, m), one column for each move, instead of products, and returns
-    statistics alone.
-
-    *Guarantee*: rows pass through the module under ``torch.no_grad``, in evaluation mode, and only sums of
-    statistics are released. If these are at most B in absolute value, zeroing out one row moves each sum by
-    at most B, rounding included. Sums on a grid are ``exact``; :func:`_rounded_sums` computes others.
+    statistics alone. *Guarantee*: if these are at most B in absolute value, zeroing out one row moves each
+    sum by at most B, rounding included. Sums on a grid are ``exact``; :func:`_rounded_sums` computes others.
     """
 
     #: A function that computes gradients of rows, if queries need them.
@@ -140,13 +148,93 @@ def _rounded_sums(S: NDArray[np.floating[Any]], n_rows: int) -> NDArray[np.float
     """Sums (q,) of the columns of ``S`` (rows, q), shortened by more than rounding may have added.
 
     Let u = 2**-53 and all entries be at most B in absolute value. Sums of 32 numbers, in any order, have an
-    error of at most 31 u 32 B (Higham 2002, section 4.2). ``math.fsum`` rounds the sum of those once, and
-    the product below rounds once more: at most 34 u n B in all. Zeroing out one row then moves a result by
-    at most (1 - 128 u n) (B + 68 u n B) < B. For ten million rows, the sums are shortened by one part in
-    seven million.
+    error of at most 31 u 32 B (Higham 2002, section 4.2). ``math.fsum`` and the product below round once
+    each: at most 34 u n B in all. Zeroing out one row then moves a result by at most
+    (1 - 128 u n) (B + 68 u n B) < B.
     """
     shorter = 1 - n_rows * 2.0**-46
     if not len(S):
         return np.zeros(S.shape[1])
     few = np.add.reduceat(S, np.arange(0, len(S), _GROUP_ROWS), axis=0, dtype=np.float64)
     return np.array([shorter * math.fsum(column) for column in few.T.tolist()])
+
+
+def row_gradients(parameters: ModuleParameters, loss: PerSampleLoss) -> Losses:
+    """A function of rows and class indices: the gradients (n, p) of losses at the present parameters."""
+    values = dict(zip(parameters.names, parameters.tensors, strict=True))
+
+    def loss_of_row(values: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+        return loss(torch.func.functional_call(parameters.module, values, (x[None],)), y[None]).sum()
+
+    of_rows = torch.func.vmap(torch.func.grad(loss_of_row), in_dims=(None, 0, 0))
+
+    def gradients(x: Tensor, y: Tensor) -> Tensor:
+        # The default kernels of attention do not support vmap.
+        with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
+            by_name = of_rows(values, x, y)
+        return torch.cat([by_name[name].flatten(1) for name in parameters.names], dim=1)
+
+    return gradients
+
+
+def gradients_of(
+    gradients: Losses,
+    parameters: ModuleParameters,
+    rows: LabelledRows,
+    index: NDArray[np.intp],
+    chunk_size: int | None = None,
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Gradients (rows, p) in float64 of some rows, chunk by chunk, with upper bounds (rows,) on their norms.
+
+    A gradient that cannot be computed, or whose norm is not finite, is zero.
+    """
+    for x, y in rows.pieces(index, parameters, chunk_size):
+        G = separately(gradients, x, y, (parameters.size,))
+        norms = row_norm_bounds(G)
+        finite = norms < np.inf
+        G[~finite] = 0
+        yield G, np.where(finite, norms, 0.0)
+
+
+class GradientRows(ModuleRows):
+    """Private rows that answer with clipped gradients, computed by forward and backward passes of a module.
+
+    *Guarantee*: gradients are weighted, by a clip for upper bounds on their norms, and added in float64, and
+    :meth:`sum_error` states by how much rounding can move the sums.
+    """
+
+    def __init__(self, rows: LabelledRows, loss: PerSampleLoss, parameters: ModuleParameters) -> None:
+        super().__init__(rows, loss)
+        self.gradients = self._gradients = row_gradients(parameters, loss)
+        self._parameters = parameters
+
+    def at(self, W: Any) -> ModuleParameters:
+        """The parameters, set to a head (1, p)."""
+        self._parameters.place(W)
+        return self._parameters
+
+    def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
+        arithmetic = Arithmetic(np.float64)
+        return [answer([request], self._visits(request), arithmetic)[0] for request in requests]
+
+    def sum_error(self, request: Request) -> SumError:
+        block_rows = self.rows_in_pass(request.batch.rate)
+        return Arithmetic(np.float64, block_rows=block_rows).error(request, self.n_rows)
+
+    def _visits(self, request: Request) -> Iterator[Visit]:
+        parameters, size = self.at(request.query.points), self.rows_in_pass(request.batch.rate)
+        index = self.order(request)
+        index = np.arange(self.n_rows) if index is None else index
+        chunks = gradients_of(self._gradients, parameters, self._rows, index, size)
+        for start, (G, norms) in zip(range(0, len(index), size), chunks, strict=True):
+            rows = index[start : start + size]
+            yield _visit(rows, G, Block(G, self._rows.labels(rows), norms))
+
+
+def _visit(rows: NDArray[np.intp], G: FloatArray, block: Block) -> Visit:
+    """Gradients ``G`` (rows, p) as a block of rows whose residuals are 1, with the sums of ``G``."""
+
+    def add_sum(C: Any, total: Any, panel_rows: int) -> None:
+        add_products(G, C, total)
+
+    return Visit(rows, block, lambda points: np.zeros((len(G), 1)), add_sum)

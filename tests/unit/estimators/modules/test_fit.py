@@ -29,7 +29,7 @@ nn = torch.nn
 def short_starts():
     """What public training finds in few epochs is enough here; its rule has tests of its own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dotted_path("module_start._EPOCHS"), 30)
+        patch.setattr(dotted_path("module_public._EPOCHS"), 30)
         yield
 
 
