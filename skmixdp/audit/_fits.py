@@ -55,8 +55,8 @@ class Fits:
         pool = AuditRows(np.concatenate([X, canaries.X]), np.concatenate([y, canaries.y]))
         added = pool[i + m * included]
         codes, n_units, _ = self.units
-        has_public_rows = self.X_pub is not None or self.y_pub is not None
-        passed: dict[str, Any] = {"X_pub": self.X_pub, "y_pub": self.y_pub} if has_public_rows else {}
+        has_public = self.X_pub is not None or self.y_pub is not None
+        passed: dict[str, Any] = {"X_pub": self.X_pub, "y_pub": self.y_pub} if has_public else {}
         if codes is not None:
             of_canaries = np.repeat(i, ROWS_OF_PERSON)
             added = added[of_canaries]

@@ -114,15 +114,8 @@ class NoiseSource:
 class DiscreteNoise(NoiseSource):
     """Discrete Gaussian noise on the grid of the sums, sampled exactly by OpenDP.
 
-    Sums are whole multiples of a grid and computed without rounding. The noise lies on the same grid, so
-    there are no low-order bits to attack. The noise is ``rho``-zCDP with ``rho = 1 / (2 sigma**2)`` per unit
-    of sensitivity (Canonne, Kamath and Steinke 2020). Sampling is exact and slower: some ten microseconds
-    per number.
-
-    Raises
-    ------
-    ImportError
-        If ``opendp`` is not installed.
+    No low-order bits are left to attack. The noise is ``rho``-zCDP with ``rho = 1 / (2 sigma**2)`` per unit
+    of sensitivity (Canonne, Kamath and Steinke 2020), and takes some ten microseconds per number.
     """
 
     needs_grid = True

@@ -13,10 +13,7 @@ from .report import first_line
 
 @cache
 def documentation() -> str | None:
-    """Address of the documentation, with a slash at the end; None if the installed package declares none.
-
-    It is the project URL "Documentation". A folder of this machine would not exist for other readers.
-    """
+    """The project URL "Documentation", with a slash at the end; None if the package declares none."""
     try:
         urls = metadata("skmixdp").get_all("Project-URL") or []
     except PackageNotFoundError:

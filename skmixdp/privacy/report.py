@@ -94,13 +94,8 @@ def _person(unit: str, word: str = "person") -> str:
 def attack_success(epsilon: float, delta: float, mu: float | None = None) -> float:
     """Largest probability of guessing, from a release, which of two neighbouring data sets it came from.
 
-    A fair coin chooses the data set. The attacker knows both, everything public, and the release. The bound
-    of ``mu``-Gaussian DP is that of its trade-off curve, ``Phi(mu / 2)``. That of (epsilon, delta) is
-    ``(e**epsilon + delta) / (1 + e**epsilon)``.
-
-    Source: Dong, Roth and Su 2022, "Gaussian differential privacy", Section 2; for (epsilon, delta) the two
-    error rates of Kairouz, Oh and Viswanath 2015, "The composition theorem for differential privacy",
-    Section 2, of which the attacker minimises the mean.
+    It is ``Phi(mu / 2)`` (Dong, Roth and Su 2022, Section 2), or else ``(e**epsilon + delta) / (1 +
+    e**epsilon)`` (from the two error rates of Kairouz, Oh and Viswanath 2015, Section 2).
     """
     return float(expit(epsilon) + delta * expit(-epsilon) if mu is None else ndtr(mu / 2))
 
@@ -118,10 +113,7 @@ def attack_words(success: float, neighboring: str, unit: str = "row") -> str:
 
 
 def attack_section(success: float, words: str, when: str = "") -> Section:
-    """A bound on the success of an attacker, in words and on a scale; without ``words``, nothing is claimed.
-
-    ``when`` begins the sentence.
-    """
+    """A bound on the success of an attacker, on a scale and, unless there is none, in ``words``."""
     if not words:
         return Section(scale=success)
     claim = sentence(f"{when} an attacker {words}. {_TERMS}".strip())

@@ -33,10 +33,7 @@ class Units(NamedTuple):
 
 
 def units_of(groups: object, n_rows: int, noise: object, members: NDArray[np.bool_] | None = None) -> Units:
-    """The units of a guarantee, from ids of persons; rows if there are no ids. ``members`` selects rows.
-
-    Persons are numbered in the order of their ids, whatever the order of rows.
-    """
+    """The units of a guarantee: persons in the order of their ids, or rows. ``members`` selects rows."""
     if groups is None:
         return Units(None, n_rows)
     if noise == "discrete":

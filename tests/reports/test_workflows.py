@@ -19,7 +19,7 @@ from skmixdp.exceptions import BudgetExceededError
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import GaussianEvent, PrivacyLedger
 from skmixdp.privacy.accounting.composition import divergences_of
-from skmixdp.privacy.accounting.renyi import ORDERS
+from skmixdp.privacy.accounting.gaussian import ORDERS
 from tests.private_names import Account, charge_together, take_back
 
 RNG = np.random.default_rng(0)

@@ -28,7 +28,7 @@ from scipy.special import gammaln, log_ndtr, logsumexp
 
 from ..._utils.validation import Number, check
 from ...components.protocols import FloatArray
-from ...privacy.accounting.renyi import epsilon_of_rdp
+from ...privacy.accounting.gaussian import epsilon_of_rdp
 
 Conversion = Literal["tight", "classic"]
 CONVERSION: tuple[Conversion, ...] = get_args(Conversion)

@@ -53,16 +53,7 @@ def _(event: GaussianEvent, delta: float, neighboring: Neighboring) -> float:
 
 @singledispatch
 def amplified_epsilon(event: object, delta: float, neighboring: Neighboring) -> float:
-    """Epsilon of ``event`` by amplification beyond its Gaussian releases; infinite if there is none.
-
-    An event class with such an amplification registers its accountant here and with
-    :func:`epsilon_of_event`.
-
-    Raises
-    ------
-    ValueError
-        If the amplification is not known under these terms.
-    """
+    """Epsilon of ``event`` by amplification beyond its Gaussian releases; infinite if there is none."""
     return math.inf
 
 
@@ -249,10 +240,7 @@ def mu_of_budget(
 
 @dataclass(frozen=True)
 class Budget:
-    """The privacy budget of a fit, checked when it is made.
-
-    Two of epsilon, noise multiplier and steps determine the third. Values to be computed are None.
-    """
+    """The privacy budget of a fit, checked when it is made; values to be computed are None."""
 
     epsilon: float | None
     delta: float
@@ -296,11 +284,7 @@ class Budget:
 
     @cached_property
     def whole(self) -> GaussianEvent:
-        """One full-batch Gaussian event that spends the whole budget.
-
-        Full-batch Gaussian releases that divide it have the same guarantee: their ``1 / sigma**2`` add up to
-        that of this one.
-        """
+        """One full-batch Gaussian event of the whole budget; parts of it add up by ``1 / sigma**2``."""
         if self.epsilon is None:
             assert self.n_steps is not None and self.noise_multiplier is not None
             return GaussianEvent(self.noise_multiplier, self.n_steps, noise=self.noise)

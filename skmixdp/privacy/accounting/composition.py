@@ -27,8 +27,7 @@ import numpy as np
 from . import gaussian
 from .budgets import epsilon_of_event
 from .events import GaussianEvent, Neighboring
-from .gaussian import FloatArray
-from .renyi import ORDERS, rdp_limits
+from .gaussian import ORDERS, FloatArray, rdp_limits
 
 Composition = Literal["gaussian", "renyi"]
 COMPOSITION: tuple[Composition, ...] = get_args(Composition)
@@ -150,8 +149,7 @@ class PrivacyFilter:
     def limit(self) -> float:
         """The limit of the sum of :meth:`cost`."""
         if self.order is None:
-            mu = gaussian.mu_for(self.epsilon, self.delta)
-            return mu**2
+            return gaussian.mu_for(self.epsilon, self.delta) ** 2
         return float(rdp_limits(self.epsilon, self.delta, np.array([self.order]))[0])
 
     def cost(self, event: object) -> float:

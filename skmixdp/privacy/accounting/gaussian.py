@@ -8,7 +8,8 @@ safe side.
 
 Discrete noise of parameter ``sigma``, on an integer-valued query of L2 sensitivity 1, has no such curve. It
 is ``rho``-zero-concentrated DP with ``rho = 1 / (2 sigma**2)``, as continuous noise is, and ``rho`` adds up
-over steps (Canonne, Kamath and Steinke 2020, Theorem 4). Their conversion costs a little more epsilon.
+over steps (Canonne, Kamath and Steinke 2020, Theorem 4). Their conversion costs a little more epsilon, and
+also serves the Renyi divergences of other releases.
 
 All scalars are plain floats: ``mu``, ``rho``, ``epsilon`` and ``log_delta`` (natural logarithm).
 """
@@ -24,7 +25,7 @@ from scipy.special import erfcx, ndtr
 
 FloatArray = NDArray[np.floating[Any]]
 
-#: Relative margin by which a solved ``mu``, ``rho`` or ``epsilon`` is rounded to the conservative side. It is
+#: Relative margin by which a limit, ``mu``, ``rho`` or ``epsilon`` is rounded to the conservative side. It is
 #: far above the error of the root finder and of the argument of the curve, and still negligible.
 _SAFETY = 1e-9
 
@@ -46,6 +47,11 @@ _SHORT = 1e-3
 #: Largest ``mu``, whose epsilon is near the end of the range of floats.
 _LARGEST_MU = 1e150
 
+#: The orders at which Renyi divergences are kept. Small budgets need large orders.
+ORDERS: FloatArray = np.concatenate(
+    [np.arange(11, 110) / 10, np.arange(11, 65), [72, 80, 96, 112, 128, 160, 192, 256, 384, 512, 768, 1024]]
+).astype(np.float64)
+
 #: The logarithm of the root of 2 pi.
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 #: The root of pi / 2.
@@ -61,9 +67,9 @@ def log_delta(x: FloatArray | float, mu: FloatArray | float) -> tuple[FloatArray
     """
     a, b = x - mu / 2, x + mu / 2
     with np.errstate(all="ignore"):  # one formula may overflow where the other one is used
-        above, below = _mills(a), _mills(b)
+        above, middle, below = (_ROOT_HALF_PI * erfcx(t * math.sqrt(0.5)) for t in (a, x, b))
         # The mean slope of -R: a difference quotient, or over short intervals Simpson's rule on 1 - t R(t).
-        short = 1 - (a * above + 4 * x * _mills(x) + b * below) / 6
+        short = 1 - (a * above + 4 * x * middle + b * below) / 6
         fall = np.where(mu < _SHORT, short, (above - below) / mu)
         log_density = -a * a / 2 - _LOG_SQRT_2PI
         second = np.exp(log_density) * below
@@ -71,11 +77,6 @@ def log_delta(x: FloatArray | float, mu: FloatArray | float) -> tuple[FloatArray
         near = a > -1
         value = np.where(near, log_density + np.log(mu * fall), np.log1p(-lost))
         return value, -np.where(near, below / fall, mu * second / (1 - lost))
-
-
-def _mills(t: FloatArray | float) -> FloatArray:
-    """The Mills ratio ``Phi(-t) / phi(t)``."""
-    return np.asarray(_ROOT_HALF_PI * erfcx(t * math.sqrt(0.5)))
 
 
 @lru_cache(maxsize=128)  # a fit needs the same budget for its plan and for calibration
@@ -99,10 +100,7 @@ def mu_for(epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=128)  # as for mu_for
 def epsilon_for(mu: float, delta: float) -> float:
-    """Smallest ``epsilon`` at which a ``mu``-Gaussian-DP mechanism has at most ``delta``.
-
-    Zero where ``delta`` exceeds the total variation ``2 Phi(mu/2) - 1``; infinite if ``mu`` is huge.
-    """
+    """Smallest ``epsilon`` at which ``mu``-Gaussian DP has at most ``delta``; infinite if ``mu`` is huge."""
     return float(epsilons_for(np.array(mu), delta))
 
 
@@ -129,12 +127,9 @@ def _target(delta: float) -> float:
 
 
 def epsilon_of_rho(rho: float, delta: float) -> float:
-    """Smallest epsilon that the conversion of ``rho``-zCDP gives at ``delta``.
+    """Smallest epsilon of ``rho``-zCDP at ``delta`` (Canonne, Kamath and Steinke 2020, Corollary 13).
 
-    It is infinite for an infinite ``rho``. Any order gives a valid epsilon, so an inexact minimum is
-    still an upper bound.
-
-    Source: Canonne, Kamath and Steinke 2020, Corollary 13.
+    Any order gives a valid epsilon, so an inexact minimum is still an upper bound.
     """
     if rho == math.inf:
         return math.inf
@@ -167,6 +162,24 @@ def rho_for(epsilon: float, delta: float) -> float:
         high += 1
     # The minimum over orders is inexact by less than this margin.
     return math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14)) * (1 - 2 * _SAFETY)
+
+
+def rdp_limits(epsilon: float, delta: float, orders: FloatArray) -> FloatArray:
+    """Largest divergence of each order that (epsilon, delta) allows; negative if none is allowed."""
+    limits = epsilon - _conversion_cost(delta, orders)
+    return np.asarray(limits - _SAFETY * np.abs(limits))
+
+
+def epsilon_of_rdp(divergences: FloatArray, delta: float, orders: FloatArray) -> float:
+    """Smallest epsilon at ``delta`` that follows from Renyi divergences which were fixed in advance."""
+    return max(0.0, float(np.min(divergences * (1 + _ROUNDING) + _conversion_cost(delta, orders))))
+
+
+def _conversion_cost(delta: float, orders: FloatArray) -> FloatArray:
+    """What epsilon exceeds a divergence by (Canonne, Kamath and Steinke 2020, Proposition 12)."""
+    gain = np.log(orders) / (orders - 1) - np.log1p(-1 / orders)
+    loss = -math.log(delta) / (orders - 1)
+    return np.asarray(loss - gain + _ROUNDING * (loss + gain))
 
 
 def _check_range(epsilon: float) -> None:

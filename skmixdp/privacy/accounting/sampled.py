@@ -19,8 +19,7 @@ from scipy.stats import binom
 
 from . import gaussian
 from .events import GaussianEvent, Neighboring, relation_name
-from .gaussian import FloatArray
-from .renyi import ORDERS, epsilon_of_rdp
+from .gaussian import ORDERS, FloatArray, epsilon_of_rdp
 
 _RELATION = {
     # Zeroing out a row has the same privacy loss as adding or removing it.
@@ -111,9 +110,8 @@ def epsilon_of(event: GaussianEvent, delta: float, neighboring: Neighboring) -> 
 def _epsilon_of_batches(event: GaussianEvent, delta: float, neighboring: Neighboring) -> float:
     """Epsilon if an attacker knew which batches hold the row: an upper bound for any terms.
 
-    Given these batches, the releases are full-batch ones, as many as there are batches. Whether a row is in a
-    batch does not depend on the rows, and the divergence of which delta is a value is convex in both
-    distributions jointly. So delta is at most its mean over the binomial number of batches.
+    Given these batches, the releases are full-batch ones, as many as there are batches. By joint convexity of
+    the divergence, delta is at most its mean over the binomial number of batches.
     """
     full_batch = gaussian.epsilon_for(event.full_mu(neighboring), delta)
     n_steps, rate = float(event.n_steps), event.sampling_rate
@@ -152,12 +150,9 @@ def _epsilon_of_renyi(event: GaussianEvent, delta: float, neighboring: Neighbori
     return epsilon_of_rdp(renyi(event, orders, neighboring), delta, orders)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # it takes up to a second, and the fits of a search need the same values
 def _epsilon(event: GaussianEvent, delta: float, neighboring: Neighboring, interval: float) -> float:
-    """Epsilon by one discretisation: an upper bound for any interval, infinite if there is none.
-
-    The result is cached, since it takes up to a second and the fits of a search need the same values.
-    """
+    """Epsilon by one discretisation: an upper bound for any interval, infinite if there is none."""
     delta_left = delta - _DELTA_ERROR * event.n_steps
     if delta_left <= 0:
         return math.inf
@@ -173,8 +168,7 @@ def _epsilon(event: GaussianEvent, delta: float, neighboring: Neighboring, inter
 def renyi(event: GaussianEvent, orders: FloatArray, neighboring: Neighboring) -> FloatArray:
     """Upper bounds (n_orders,) on the Renyi divergences of ``event``; infinite for orders without a bound.
 
-    Replacing a row means removing one and adding another. The bound combines the divergences of both changes
-    by the weak triangle inequality (Mironov 2017, Corollary 4):
+    Replacing a row removes one and adds another: by the weak triangle inequality (Mironov 2017, Corollary 4),
     ``D_a(P | R) <= (a - 1/2) / (a - 1) D_2a(P | Q) + D_(2a - 1)(Q | R)``.
     """
     if not _LEAST_NOISE <= event.noise_multiplier <= _MOST_NOISE or event.sampling_rate > _LARGEST_RATE:

@@ -23,8 +23,7 @@ from ..._utils.validation import COUNT, POSITIVE, Number, check, number
 from .budgets import epsilon_of_event, mu_of_budget
 from .composition import rdp_of_event
 from .events import MULTIPLIER, NOISE, GaussianEvent, Neighboring, Noise, check_terms, shift_of
-from .gaussian import FloatArray
-from .renyi import epsilon_of_rdp
+from .gaussian import FloatArray, epsilon_of_rdp
 
 #: Range of the mean number of trials. Beyond it, drawing that many would take too long.
 _MEAN = Number("a number from 1 to 1e6", low=1, high=1e6, closed="both")
@@ -103,11 +102,7 @@ def _(event: SelectionEvent, orders: FloatArray, neighboring: Neighboring) -> Fl
 def _divergences(event: SelectionEvent, orders: FloatArray, neighboring: Neighboring) -> FloatArray:
     """Upper bounds (n_orders,) on the Renyi divergences of an event, for increasing orders.
 
-    The bound at one order uses the divergences of a trial at all of ``orders``. Continuous and discrete noise
-    have the same divergences. ``dp-accounting`` computes the same numbers in loops, which takes a search up
-    to a second.
-
-    Source: Papernot and Steinke 2022, Theorem 2, for the geometric distribution (eta = 1).
+    Papernot and Steinke 2022, Theorem 2, for eta = 1. dp-accounting takes up to a second for the same.
     """
     trial = 0.5 * (shift_of(neighboring) / event.noise_multiplier) ** 2 * orders
     log_gamma = math.log((1 - 2 * _MARGIN) / event.mean)
@@ -121,8 +116,7 @@ def _divergences(event: SelectionEvent, orders: FloatArray, neighboring: Neighbo
 class SearchTerms:
     """Settings that determine the privacy loss of a search, except its budget and number of trials.
 
-    ``score_share`` is the fraction of a trial's ``mu**2`` that the noisy count uses; 0 if scores cost no
-    budget. A setting outside its range is a ValueError.
+    ``score_share`` is the fraction of a trial's ``mu**2`` for the noisy count; 0 if scores cost no budget.
     """
 
     delta: float
@@ -163,10 +157,7 @@ class SearchTerms:
 
     @lru_cache  # noqa: B019 (terms are few and small)
     def fit_epsilon(self, trials: int | TrialLaw, epsilon: float) -> float:
-        """Largest epsilon of one fit with which the whole search costs at most ``epsilon``.
-
-        A budget that leaves nothing for a fit is a ValueError.
-        """
+        """Largest epsilon of one fit with which the whole search costs at most ``epsilon``."""
         check("epsilon", epsilon, POSITIVE)
         low, high = epsilon / 2, epsilon
         while self.epsilon(trials, low) > epsilon:

@@ -1,17 +1,18 @@
 """The account of one data set: its budget and the sums of its charges."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
-from ..._utils.validation import POSITIVE, PROBABILITY, Kind, check, number
+from ..._utils.validation import POSITIVE, PROBABILITY, Allowed, Kind, check, number
 from ..accounting import gaussian
 from ..accounting.budgets import epsilon_of_event, noise_multiplier_for
 from ..accounting.composition import COMPOSITION, Composition, PrivacyFilter, divergences_of, mu_of_event
 from ..accounting.events import NEIGHBORING, GaussianEvent, Neighboring, OtherRelease, relation_name
-from ..accounting.renyi import ORDERS, epsilon_of_rdp
+from ..accounting.gaussian import ORDERS, epsilon_of_rdp
 from ..report import attack_success
 
 _SUM = number(0, closed="both")
@@ -19,8 +20,7 @@ _SUM = number(0, closed="both")
 #: Relative tolerance for sums that reach a limit, since sums are rounded.
 _SLACK = 1e-10
 
-#: Fields that hold a number from 0 to infinity. The sum of unknown divergences is infinite, and so is the
-#: epsilon that follows from it.
+#: Fields with a number from 0 to infinity, which is the sum of unknown divergences and the epsilon of it.
 _SUMS = (
     *("total", "spent", "n_charges"),
     *("others_epsilon", "others_delta", "others_spent_epsilon", "others_spent_delta"),
@@ -42,6 +42,17 @@ PURPOSE = Kind(
     ),
 )
 
+#: Allowed values of the fields of an account, which may have been read from a damaged file.
+_ALLOWED: dict[str, tuple[Allowed, ...]] = {
+    "dataset": (NAME,),
+    "unit": (NAME,),
+    "epsilon": (POSITIVE,),
+    "delta": (PROBABILITY,),
+    "neighboring": (*NEIGHBORING, None),
+    "composition": (*COMPOSITION, None),
+    **dict.fromkeys(_SUMS, (_SUM,)),
+}
+
 
 class BudgetExceededError(RuntimeError):
     """A charge exceeds the remaining budget of a data set; nothing was released."""
@@ -51,14 +62,10 @@ class BudgetExceededError(RuntimeError):
 class Account:
     """A data set's budget and the running sums of its charges; :meth:`after` returns the next account.
 
-    ``neighboring``, ``composition`` and ``order`` (the Renyi order that must stay within the budget) are None
-    until the first charge decides. ``total`` is the filter's sum. ``divergences`` are sums of Renyi
-    divergences at ``ORDERS``, or empty. ``spent`` is the smallest epsilon of a budget that would have
-    admitted the charges. ``private`` tells whether the noise of all charges is secret and no leak is known.
-    ``unit`` is "row", or the column of persons whose rows are protected together. ``others_epsilon`` and
-    ``others_delta`` are the part of the budget for releases of other tools, whose epsilons and deltas add up;
-    ``others_spent_epsilon`` and ``others_spent_delta`` are these sums, and ``spent`` includes the former. A
-    field outside its range, as in a damaged ledger, is a ValueError.
+    The first charge decides ``neighboring``, ``composition`` and the Renyi ``order``. ``total`` is the
+    filter's sum, and ``divergences`` those at ``ORDERS``, or empty. ``spent`` is the smallest epsilon of a
+    budget that would have admitted all charges. ``others_...`` are the part of the budget for releases of
+    other tools, whose epsilons and deltas add up; ``spent`` includes these.
     """
 
     dataset: str
@@ -79,12 +86,8 @@ class Account:
     others_spent_delta: float = 0.0
 
     def __post_init__(self) -> None:
-        check("dataset", self.dataset, NAME)
-        check("unit", self.unit, NAME)
-        check("epsilon", self.epsilon, POSITIVE)
-        check("delta", self.delta, PROBABILITY)
-        check("neighboring", self.neighboring, *NEIGHBORING, None)
-        check("composition", self.composition, *COMPOSITION, None)
+        for name, allowed in _ALLOWED.items():
+            check(name, vars(self)[name], *allowed)
         if self.neighboring is not None:
             vars(self).update(neighboring=relation_name(self.neighboring))
         if self.order is not None and not np.any(self.order == ORDERS):
@@ -93,8 +96,6 @@ class Account:
             raise ValueError(
                 f"divergences must hold {len(ORDERS)} numbers, and hold {len(self.divergences)}."
             )
-        for name in _SUMS:
-            check(name, vars(self)[name], _SUM)
         for value in self.divergences:
             check("divergences", value, _SUM)
         if not (self.others_epsilon < self.epsilon and self.others_delta < self.delta):
@@ -105,17 +106,14 @@ class Account:
         if (self.order is not None) != (self.total > 0 and self.composition == "renyi"):
             raise ValueError(f"order={self.order!r} must be set by the first charge that is summed as Renyi.")
 
-    def cost_of(self, event: object) -> float:
-        """What an admitted charge of ``event`` added to ``total``, if that is a sum of ``mu**2``; else 0."""
-        rule = None if isinstance(event, OtherRelease) else self._filter
-        return 0.0 if rule is None or rule.order is not None else rule.cost(event)
-
-    def agrees_with(self, total: float) -> bool:
-        """Whether ``total`` is the sum of :meth:`cost_of` of all charges that count.
-
-        Sums of Renyi divergences are not compared, since it may take seconds to compute them again.
-        """
-        return self.order is not None or math.isclose(self.total, total, rel_tol=_AGREEMENT, abs_tol=_SLACK)
+    def agrees_with(self, events: Mapping[object, int]) -> bool:
+        """Whether these events of all charges that count, and their numbers, have the sum ``total``."""
+        if self.order is not None:  # it may take seconds to compute Renyi divergences again
+            return True
+        relation = self.neighboring or NEIGHBORING[0]
+        own = {event: n for event, n in events.items() if not isinstance(event, OtherRelease)}
+        total = math.fsum(n * mu_of_event(event, relation) ** 2 for event, n in own.items())
+        return math.isclose(self.total, total, rel_tol=_AGREEMENT, abs_tol=_SLACK)
 
     def after(
         self, event: object, neighboring: Neighboring, private: bool = True, unit: str = "row"
@@ -163,11 +161,8 @@ class Account:
         )
 
     def without(self, event: object) -> "Account":
-        """The account without a charge of which nothing was released; its sums are rounded up.
-
-        What the first charge decided stays: relation, composition and order. Only then are earlier and later
-        decisions of the filter those of one sum.
-        """
+        """The account without a charge of which nothing was released; its sums are rounded up."""
+        # What the first charge decided stays, so that all decisions of the filter are those of one sum.
         rule = self._filter
         if rule is None or not self.total < math.inf:  # no room for any charge, with or without this one
             return self
@@ -243,13 +238,10 @@ class Account:
 
     @property
     def attack_success(self) -> float:
-        """Bound on the success of a guess after all charges that the budget allows; 1 with a known leak.
-
-        See :func:`~skmixdp.privacy.report.attack_success`. Charges that are summed as Gaussian DP are so
-        together, unless the first one was admitted by its own accountant.
-        """
+        """Bound on the success of a guess after all charges that the budget allows; 1 with a known leak."""
         if not self.private:
             return 1.0
+        # Charges that are summed as Gaussian DP are so together, unless the first alone was over the sum.
         rule = None if self.others_epsilon else self._filter
         summed = rule is not None and rule.order is None and self.total <= rule.most
         return attack_success(self.epsilon, self.delta, math.sqrt(rule.most) if rule and summed else None)

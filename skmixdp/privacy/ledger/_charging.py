@@ -16,10 +16,8 @@ from ._sql import OPEN, RESERVED, UNUSED, change_charge, write_account
 def charge_together(requests: Sequence[tuple[Any, Mapping[str, Any]]], outcome: str = OPEN) -> list[Charge]:
     """Charge several events to data sets of one ledger, all of them or none.
 
-    ``requests`` are data sets with the arguments of :meth:`LedgerDataset.charge`. ``reserved`` among them is
-    a charge that was made ahead of the release by the ``outcome`` "reserved", and that this one replaces;
-    ``key`` is what an interrupted process finds the charge by.
-    Other objects with this method, which are no data sets, are charged one after the other.
+    ``requests`` are data sets with the arguments of :meth:`LedgerDataset._charging`. Other objects that have
+    a method ``charge`` are charged one after the other.
     """
     datasets = [dataset for dataset, _ in requests]
     plain = outcome == OPEN and not any({"reserved", "key"} & arguments.keys() for _, arguments in requests)

@@ -10,7 +10,7 @@ from sqlite3 import Connection
 from typing import Any, Literal, Self
 
 from ..._utils.process import warn
-from ..._utils.validation import POSITIVE, PROBABILITY, Kind, check, shown
+from ..._utils.validation import Kind, check, shown
 from ..accounting.budgets import warn_of_epsilon
 from ..accounting.composition import Composition
 from ..accounting.events import NEIGHBORING, Neighboring
@@ -153,26 +153,16 @@ class PrivacyLedger(Shared):
             If a parameter is outside its range, or the data set has another budget.
         """
         check("name", name, NAME)
-        check("epsilon", epsilon, POSITIVE)
-        check("delta", delta, PROBABILITY)
-        check("unit", unit, NAME)
-        reserved = _reserved(others, epsilon, delta)
+        new = Account(name, epsilon, delta, neighboring, composition, unit=unit)  # checks the others
+        own_epsilon, own_delta = _reserved(others, epsilon, delta)
+        new = replace(new, epsilon=float(epsilon), delta=float(delta))
+        new = replace(new, others_epsilon=own_epsilon, others_delta=own_delta)
         warn_of_epsilon(epsilon)
         if delta > _LARGE_DELTA:
             warn(
                 f"delta={delta:g} allows to publish a row outright with that probability; choose it well "
                 "below 1/n, such as 1e-5."
             )
-        new = Account(
-            name,
-            float(epsilon),
-            float(delta),
-            neighboring=neighboring,
-            composition=composition,
-            unit=unit,
-            others_epsilon=reserved[0],
-            others_delta=reserved[1],
-        )
 
         def work(connection: Connection) -> Account:
             old = read_account(connection, name)
@@ -380,8 +370,7 @@ class LedgerDataset(Shared):
     ) -> Work[Charge]:
         """A function that charges an event within a transaction of the ledger; arguments are checked before.
 
-        It takes the place of a ``reserved`` one that was made ahead of the release. By its ``key``, an
-        interrupted process finds the charge again; a second one with this key is refused.
+        The charge takes the place of a ``reserved`` one. An interrupted process finds it by its ``key``.
         """
         check("neighboring", neighboring, *NEIGHBORING)
         check("description", description, TEXT)

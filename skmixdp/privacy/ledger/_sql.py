@@ -1,9 +1,8 @@
 """Accounts and charges as rows of a ledger's tables."""
 
 import json
-import math
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from datetime import datetime
@@ -109,10 +108,7 @@ def write_account(connection: Connection, account: Account) -> None:
 def read_charges(
     connection: Connection, dataset: str | None = None, *, failed: bool = False
 ) -> tuple[Charge, ...]:
-    """Charges in the order in which they were made, of one data set or of all.
-
-    If ``failed``, only those that failed or have no guarantee.
-    """
+    """Charges of one data set or of all, in their order; ``failed`` or without a guarantee, or all."""
     query = f"{_CHARGES} WHERE dataset = coalesce(?, dataset)"
     if failed:  # a range, so that an index is used: texts that begin with "failed"
         query += " AND id IN (SELECT id FROM charges WHERE private = 0"
@@ -130,10 +126,7 @@ def read_charge(connection: Connection, column: str, value: object) -> Charge | 
 
 
 def add_charge(connection: Connection, account: Account, event: object, **facts: object) -> Charge:
-    """Record a charge and return it; ``account`` is the account after the charge.
-
-    ``facts`` are the columns "time", "description", "private", "user", "purpose", "outcome" and "key".
-    """
+    """Record a charge and return it: the account after it, and ``facts`` for the other columns."""
     values = {"dataset": account.dataset, "spent": account.spent, "event": event_to_json(event)}
     values |= {"outcome": OPEN, "key": "", **facts}
     columns = ", ".join(f'"{name}"' for name in values)
@@ -164,13 +157,13 @@ def read_steps(connection: Connection, charge: Charge) -> int:
 def check_sums(accounts: Sequence[Account], charges: Sequence[Charge]) -> None:
     """Refuse accounts whose count or sum is not that of their charges, which are all of them."""
     counts = Counter(charge.dataset for charge in charges)
-    events = Counter((charge.dataset, charge.event) for charge in charges if charge.outcome != UNUSED)
-    costs: dict[str, list[float]] = {account.dataset: [] for account in accounts}
-    named = {account.dataset: account for account in accounts}
-    for (name, event), number in events.items():
-        costs[name].append(number * named[name].cost_of(event))
-    for name, account in named.items():
-        if account.n_charges != counts[name] or not account.agrees_with(math.fsum(costs[name])):
+    events: dict[str, Counter[Any]] = defaultdict(Counter)
+    for charge in charges:
+        if charge.outcome != UNUSED:
+            events[charge.dataset][charge.event] += 1
+    for account in accounts:
+        name = account.dataset
+        if account.n_charges != counts[name] or not account.agrees_with(events[name]):
             raise UnreadableError.of_damage(
                 f"its count or sum for dataset={shown(name)} is not that of the charges"
             )

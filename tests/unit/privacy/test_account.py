@@ -8,8 +8,7 @@ import pytest
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import GaussianEvent, epsilon_of_event
 from skmixdp.privacy.accounting.composition import divergences_of
-from skmixdp.privacy.accounting.gaussian import epsilon_for, mu_for
-from skmixdp.privacy.accounting.renyi import ORDERS, epsilon_of_rdp
+from skmixdp.privacy.accounting.gaussian import ORDERS, epsilon_for, epsilon_of_rdp, mu_for
 from tests.private_names import Account, LedgerReport
 from tests.rounding import assert_relative
 

@@ -20,7 +20,7 @@ from skmixdp.privacy import (
     mu_of_event,
     rdp_of_event,
 )
-from skmixdp.privacy.accounting.renyi import ORDERS, epsilon_of_rdp, rdp_limits
+from skmixdp.privacy.accounting.gaussian import ORDERS, epsilon_of_rdp, rdp_limits
 from tests.rounding import assert_relative
 
 ADD, REPLACE = "add_or_remove_one", "replace_one"

@@ -21,7 +21,7 @@ from skmixdp.privacy import (
 )
 from skmixdp.privacy.accounting.budgets import Budget
 from skmixdp.privacy.accounting.events import accountant_name
-from skmixdp.privacy.accounting.renyi import ORDERS
+from skmixdp.privacy.accounting.gaussian import ORDERS
 from tests.private_names import Transaction
 
 

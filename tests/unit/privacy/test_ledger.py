@@ -29,7 +29,7 @@ from skmixdp.privacy import (
     recorded_outcome,
     register_event,
 )
-from skmixdp.privacy.accounting.renyi import ORDERS, epsilon_of_rdp
+from skmixdp.privacy.accounting.gaussian import ORDERS, epsilon_of_rdp
 from tests.private_names import Account, dotted_path
 from tests.private_names import _account as account
 from tests.private_names import _records as records
