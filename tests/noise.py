@@ -292,10 +292,6 @@ def scaled(factor, only=lambda release: True):
     return fault
 
 
-def last_nearly_exact(log):
-    return [*log[:-1], *scaled(1e-6)(log[-1:])]
-
-
 def repeated_in_every_step(log):
     """The noise of the first release of a shape, on the scale of each."""
     first = {}
@@ -322,20 +318,15 @@ def smaller_scale_asked_for(log):
     return [replace(release, scale=release.scale * (1 - 1e-9)) for release in log]
 
 
-def one_step_more(log):
-    """A release that no step has a share left for."""
-    return [*log, log[-1]]
-
-
 LAST = "the last release nearly exact"
 FAULTS = {
     "2/3": scaled(2 / 3),
     "3/2": scaled(3 / 2),
     "1e-6": scaled(1e-6),
-    LAST: last_nearly_exact,
+    LAST: lambda log: [*log[:-1], *scaled(1e-6)(log[-1:])],
     "the same in every step": repeated_in_every_step,
     "a scale that is one part in 1e9 too small": smaller_scale_asked_for,
-    "one step more": one_step_more,
+    "one step more": lambda log: [*log, log[-1]],
 }
 REPEATED = {"the same in every run": repeated_in_every_run}
 

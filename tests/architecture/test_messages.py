@@ -22,11 +22,6 @@ def is_message(node):
     return warns or (isinstance(node, ast.Raise) and node.exc is not None)
 
 
-def messages_in(tree):
-    """For each function that raises an error or warns, by qualified name, how often it does."""
-    return counted_in(tree, is_message)
-
-
 def messages():
     """All functions of the rooms that raise or warn, by file, and how often they do."""
     return {path: counts for path, counts in counted_in_rooms(ROOMS, is_message).items() if counts}
@@ -62,4 +57,4 @@ def test_the_page_has_all_facts():
     ],
 )
 def test_what_counts_as_a_message(code, count):
-    assert sum(messages_in(ast.parse(code)).values()) == count
+    assert sum(counted_in(ast.parse(code), is_message).values()) == count

@@ -78,10 +78,6 @@ def _read_only(X: np.ndarray) -> np.ndarray:
     return X
 
 
-def _backwards(X: np.ndarray) -> np.ndarray:
-    return X[::-1, ::-1].copy()[::-1, ::-1]
-
-
 def _unaligned(X: np.ndarray) -> np.ndarray:
     raw = np.zeros(X.nbytes + 1, np.uint8)
     raw[1:] = np.frombuffer(X.tobytes(), np.uint8)
@@ -117,7 +113,7 @@ FAITHFUL: dict[str, Callable[[np.ndarray], Any]] = {
     "column-major": np.asfortranarray,
     "strided": _strided,
     "read-only": _read_only,
-    "backwards": _backwards,
+    "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
     "unaligned": _unaligned,
     "big-endian": lambda X: X.astype(">f8"),
     "list": lambda X: X.tolist(),

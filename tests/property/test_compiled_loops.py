@@ -262,19 +262,13 @@ def test_double_precision_is_left_to_numpy():
     assert loops.clipped_sums(10**6, 20, 3, np.float64) is None
 
 
-def wrong(sums, *arguments):
-    return 1.01 * sums(*arguments)
-
-
 def unclipped(sums, X, y, lengths, points, threshold, rows):
     return sums(X, y, lengths, points, 2 * threshold, rows)
 
 
-def no_number(sums, *arguments):
-    return np.nan * sums(*arguments)
-
-
-@pytest.mark.parametrize("fault", [wrong, unclipped, no_number])
+@pytest.mark.parametrize(
+    "fault", [lambda sums, *given: 1.01 * sums(*given), unclipped, lambda sums, *given: np.nan * sums(*given)]
+)
 def test_loops_that_do_not_add_up_right_are_noticed(fault):
     sums = loops.compiled()
     assert loops.is_right(sums) and not loops.is_right(partial(fault, sums))

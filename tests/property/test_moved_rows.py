@@ -202,10 +202,6 @@ def test_every_third_row_would_be_found(monkeypatch):
     monkeypatch.setattr(NoiseSource, "coins", lambda source, n_coins, chance: np.arange(n_coins) % 3 == 0)
     with warnings.catch_warnings(action="ignore"):
         replayed(monkeypatch, PATHS["scaler"], N, "rotated", 0)  # coins that travel with their rows
-        monkeypatch.setattr("tests.replay.travelling", lambda places: _by_place)
+        monkeypatch.setattr("tests.replay.travelling", lambda places: draw_batch)
         with pytest.raises(AssertionError):
             replayed(monkeypatch, PATHS["scaler"], N, "rotated", 0)
-
-
-def _by_place(sampling, n_rows, source, members):
-    return draw_batch(sampling, n_rows, source, members)

@@ -67,10 +67,6 @@ def search(**options):
     return PrivateSearchCV(head, grid, epsilon=20.0, strategy="grid", **options)
 
 
-def searched(ledger):
-    return search(scoring="private", ledger=ledger).fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB)
-
-
 def modules(ledger, kind="ZerothOrderDPModuleClassifier", algorithm="pazo-m"):
     torch = pytest.importorskip("torch", reason="needs skmixdp[features]")
     import skmixdp
@@ -113,7 +109,7 @@ PATHS = {
     "regression": lambda ledger: ridge().fit(X, X[:, :2]),
     "losses": lambda ledger: MixedDPLogisticRegression(DPZero(), n_steps=50, **CLASSES).fit(X, Y),
     "scaler": lambda ledger: NoisyScaler(1.0, 1e-4, bounds=(-20.0, 20.0), ledger=ledger).fit(X),
-    "search": searched,
+    "search": lambda ledger: search(scoring="private", ledger=ledger).fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB),
     "modules": modules,
     "gradients": lambda ledger: modules(ledger, "FirstOrderDPModuleClassifier", "adamix"),
     "folds": folds,

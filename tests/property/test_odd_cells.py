@@ -41,14 +41,6 @@ def head(**parameters):
     return lambda: MixedDPLogisticRegression("noisy-gd", classes=[0, 1], n_steps=2, **{**TERMS, **parameters})
 
 
-def public_head():
-    return MixedDPLogisticRegression(classes=[0, 1], **TERMS)
-
-
-def ridge():
-    return MixedDPRidge("noisy-gd", n_steps=2, target_scale=1.0, **TERMS)
-
-
 def scored(released):
     """A path that releases something of rows under a head that was fitted to others."""
     clf = head()().fit(pd.DataFrame(PUBLIC), LABELS)
@@ -64,8 +56,14 @@ PATHS = {
     "clipped rows": fitted(
         head(rows=RowMapping(norm="clip"), scale=False), lambda model, X: model.fit(X, LABELS)
     ),
-    "default": fitted(public_head, lambda model, X: model.fit(X, LABELS, KNOWN, Y_PUB)),
-    "regression": fitted(ridge, lambda model, X: model.fit(X, LABELS * 1.0)),
+    "default": fitted(
+        lambda: MixedDPLogisticRegression(classes=[0, 1], **TERMS),
+        lambda model, X: model.fit(X, LABELS, KNOWN, Y_PUB),
+    ),
+    "regression": fitted(
+        lambda: MixedDPRidge("noisy-gd", n_steps=2, target_scale=1.0, **TERMS),
+        lambda model, X: model.fit(X, LABELS * 1.0),
+    ),
     "persons": fitted(head(), lambda model, X: model.fit(X, LABELS, groups=PERSONS)),
     "scaler": fitted(partial(NoisyScaler, **TERMS), NoisyScaler.fit),
     "scaler within bounds": fitted(partial(NoisyScaler, bounds=(-3, 3), **TERMS), NoisyScaler.fit),

@@ -55,14 +55,6 @@ KINDS = ["memory", "sparse", "memory map", "memory map, as if wide", "parquet", 
 KINDS += ["torch", "torch, as on a device"]
 
 
-def columns_query(learner, n_features, W, mu):
-    return noisy_columns(learner, n_features, mu)
-
-
-def moment_query(learner, n_features, W, mu):
-    return noisy_second_moment(learner, n_features, mu)
-
-
 def temperature_query(learner, n_features, W, mu):
     """The at_temperature, as the loop sends its query."""
     mechanism = GaussianMechanism(mu, 1, learner.noise)
@@ -77,8 +69,8 @@ def temperature_query(learner, n_features, W, mu):
 
 #: What asks, through which map, and the sensitivity for rows of that many features.
 RELEASES = {
-    "columns": (columns_query, unmapped(D), math.sqrt(D)),
-    "second moment": (moment_query, ROW_MAP, 1.0),
+    "columns": (lambda learner, d, W, mu: noisy_columns(learner, d, mu), unmapped(D), math.sqrt(D)),
+    "second moment": (lambda learner, d, W, mu: noisy_second_moment(learner, d, mu), ROW_MAP, 1.0),
     "temperature": (temperature_query, ROW_MAP, math.sqrt(8)),
 }
 #: Root of the number of releases that share the budget, so the noise of each is so many times as large.

@@ -131,10 +131,6 @@ def search(rows, labels, public=PUBLIC):
     return PrivateSearchCV(head(), {"n_steps": [2, 3]}, delta=1e-3).fit(rows, labels, **public)
 
 
-def grid_search(rows, labels):
-    return GridSearchCV(head(), {"n_steps": [2]}, cv=2, scoring=lambda *args: 0.0).fit(rows, labels, **PUBLIC)
-
-
 #: What is given private rows, labels and public rows.
 ENTRIES = {
     "fit": lambda x, y, public: head().fit(x, y, **public),
@@ -240,7 +236,8 @@ def test_a_category_that_public_rows_lack(routing):
 
 
 def test_a_failed_fit_within_a_search_of_scikit_learn():
-    refused(lambda: grid_search(X, BAD_Y["unknown text"]), kinds=Exception)
+    grid = GridSearchCV(head(), {"n_steps": [2]}, cv=2, scoring=lambda *args: 0.0)
+    refused(lambda: grid.fit(X, BAD_Y["unknown text"], **PUBLIC), kinds=Exception)
 
 
 def test_a_class_that_was_read_from_private_labels_is_not_named():

@@ -146,15 +146,11 @@ def stated_budget(report):
     return report.n_steps / report.noise_multiplier**2
 
 
-def unit_draws(release):
-    return (release.noisy - release.exact) / release.scale
-
-
 def by_shape(log):
     """Draws of all releases of one shape, and of their rows beyond the 32nd."""
     groups = {}
     for release in log:
-        z = unit_draws(release)
+        z = (release.noisy - release.exact) / release.scale
         groups.setdefault(("all rows", z.shape), []).append(z.ravel())
         if len(z) > MANY_ROWS:
             groups.setdefault(("later rows", z.shape), []).append(z[MANY_ROWS:].ravel())

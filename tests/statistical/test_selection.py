@@ -52,11 +52,6 @@ def test_every_candidate_is_as_likely_as_any_other():
         assert fits(sample, twin / twin.sum()) < THRESHOLD
 
 
-def steps_taken(estimator, X, y):
-    """A score that knows its candidate, so that the winner is the largest of the drawn ones."""
-    return estimator.n_steps
-
-
 @pytest.mark.slow
 def test_the_winner_follows_the_law_of_the_best_of_the_drawn():
     """P(winner <= j) = E[(j / m)^K]: the whole search, from the draw of K to best_params_."""
@@ -70,7 +65,7 @@ def test_the_winner_follows_the_law_of_the_best_of_the_drawn():
             MixedDPLogisticRegression("noisy-gd"),
             {"n_steps": list(range(1, m + 1))},
             delta=1e-3,
-            scoring=steps_taken,
+            scoring=lambda estimator, X, y: estimator.n_steps,
             strategy="random",
             n_trials=mean,
             random_state=seed,

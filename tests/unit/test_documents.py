@@ -60,10 +60,6 @@ def head(people, kind=MixedDPLogisticRegression, algorithm="noisy-gd", **paramet
     return kind(algorithm, ledger=people, **(NEAR | known | parameters))
 
 
-def behind(scaler):
-    return lambda people: make_pipeline(scaler, head(people)).fit(X, Y)
-
-
 def search_of(estimator, people, **parameters):
     settings = {"epsilon": 2.0, "delta": 1e-3, "ledger": people, "strategy": "grid"}
     return PrivateSearchCV(estimator, {}, **(settings | parameters))
@@ -111,7 +107,7 @@ def itself(whole):
 #: nothing in it states a false guarantee by itself, only documents on the whole are looked at.
 LEAKS = {
     "classes": (lambda people: head(people, classes=None).fit(X, Y), itself, CLASSES),
-    "a scaler": (behind(StandardScaler()), last, SCALER),
+    "a scaler": (lambda people: make_pipeline(StandardScaler(), head(people)).fit(X, Y), last, SCALER),
     "a scaler before a regression": (
         lambda people: make_pipeline(StandardScaler(), head(people, MixedDPRidge)).fit(X, Y),
         last,

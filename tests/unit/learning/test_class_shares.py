@@ -60,15 +60,12 @@ def test_budgets_follow_public_facts():
 Y = np.array([0, 0, 0, 1, 1, 2])
 
 
-def class_counts(n_classes):
-    return counts_query(np.zeros((0, 2)), partial(in_class, n_classes=n_classes))
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_counts_ignore_weights(weighted):
     y = with_weights(Y, np.linspace(0, 5, 6)) if weighted else Y
     mechanism = GaussianMechanism(3.0, 1, Silent(0))
     mechanism.begin_step(None)
-    (answer,) = release(InMemoryRows(np.ones((6, 2)), y), [(mechanism, class_counts(4))])
+    query = counts_query(np.zeros((0, 2)), partial(in_class, n_classes=4))
+    (answer,) = release(InMemoryRows(np.ones((6, 2)), y), [(mechanism, query)])
     assert_close(answer.arrays[0], [3, 2, 1, 0])
     assert answer.stated[0].sensitivity == pytest.approx(1.0)

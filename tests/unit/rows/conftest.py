@@ -57,10 +57,6 @@ def tensor(tmp_path, X, y):
     return torch.from_numpy(X), y
 
 
-def tensor_on_a_device(tmp_path, X, y):
-    return pytest.importorskip("torch").from_numpy(X).cuda(), y
-
-
 def has_cuda():
     return pytest.importorskip("torch", reason="tensors need skmixdp[features]").cuda.is_available()
 
@@ -83,7 +79,7 @@ HELD: dict[str, Callable[..., Any]] = {
     "dask": dask_array,
     "torch": tensor,
     "torch, as on a device": tensor,
-    "torch, CUDA": tensor_on_a_device,
+    "torch, CUDA": lambda folder, X, y: (pytest.importorskip("torch").from_numpy(X).cuda(), y),
 }
 
 

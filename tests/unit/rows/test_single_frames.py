@@ -19,12 +19,8 @@ PUBLIC = pd.DataFrame(X[:100], columns=NAMES), Y[:100]
 def frames(library):
     """The rows as a frame of float32, and the same with one column of float64."""
     columns = dict(zip(NAMES, X.T, strict=True))
-    make = pytest.importorskip(library).DataFrame if library != "pyarrow" else _arrow
+    make = getattr(pytest.importorskip(library), "table" if library == "pyarrow" else "DataFrame")
     return make(columns), make(columns | {"f3": columns["f3"].astype(np.float64)})
-
-
-def _arrow(columns):
-    return pytest.importorskip("pyarrow").table(columns)
 
 
 def fitted(frame, groups=None):

@@ -34,10 +34,6 @@ def fitted(name="auto", module=None, X=X, **parameters):
 # -- a linear module is a linear head --------------------------------------------------------
 
 
-def options(sampling):
-    return Options(0.7, None, sampling, False)
-
-
 @pytest.mark.covering
 @pytest.mark.parametrize("sampling", [FullBatch(), PoissonBatch(40)], ids=["full", "poisson"])
 @pytest.mark.parametrize(
@@ -57,7 +53,7 @@ def test_a_linear_module_is_trained_as_the_head_that_it_is(algorithm, sampling):
     module, source = gradient_problem()
     found = []
     for one, rows in ((problem, InMemoryRows(problem.X, problem.y)), (module, source(module.X, module.y))):
-        recipe = algorithm.recipe(one.info, options(sampling))
+        recipe = algorithm.recipe(one.info, Options(0.7, None, sampling, False))
         W, _ = one.trained(recipe, noise=Silent(2), rows=rows, n_steps=5)
         found.append(W.ravel())
     assert_close(found[1], found[0], 1e-9)
