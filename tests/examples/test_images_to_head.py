@@ -4,28 +4,21 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from PIL import Image
 
 pytest.importorskip("torch", reason="needs the extra features")
 
 from examples import images_to_head
+from tests.unit.cli.test_extract import save_classes
 
 OPTIONS = json.dumps({"pretrained": False, "image_size": 32})
 
 
-def save_classes(folder, seed):
-    rng = np.random.default_rng(seed)
-    for k, name in enumerate(("dark", "light")):
-        (folder / name).mkdir(parents=True)
-        for i in range(8):
-            pixels = rng.integers(0, 128, (20, 20, 3)) + 127 * k
-            Image.fromarray(pixels.astype(np.uint8)).save(folder / name / f"{i}.png")
-    return str(folder)
-
-
 @pytest.fixture
 def folders(tmp_path):
-    return [save_classes(tmp_path / name, seed) for seed, name in enumerate(("private", "public", "new"))]
+    folders = [tmp_path / name for name in ("private", "public", "new")]
+    for seed, folder in enumerate(folders):
+        save_classes(folder, 8, seed)
+    return [str(folder) for folder in folders]
 
 
 @pytest.mark.slow
@@ -34,10 +27,10 @@ def test_from_folders_to_predictions(folders, tmp_path, capfd):
     out = tmp_path / "results"
     command = [private, public, "--new", new, "--model", "timm:resnet18", "--options", OPTIONS]
     assert images_to_head.main([*command, "--out", str(out)]) == 0
-    assert joblib.load(out / "head.joblib").classes_.tolist() == ["dark", "light"]
+    assert joblib.load(out / "head.joblib").classes_.tolist() == ["cat", "dog"]
     assert json.loads((out / "report.json").read_text())["epsilon"] == pytest.approx(1)
     predictions = pd.read_csv(out / "predictions.csv")
-    assert (predictions["prediction"] == np.repeat(["dark", "light"], 8)).mean() > 0.8
+    assert (predictions["prediction"] == np.repeat(["cat", "dog"], 8)).mean() > 0.8
     printed = capfd.readouterr().out
     assert printed.count("$ python -m skmixdp ") == 5
     assert "(1, 1e-05)-differential privacy" in printed

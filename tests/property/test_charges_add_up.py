@@ -213,11 +213,12 @@ def test_modules(monkeypatch, algorithm, relation):
     assert_adds_up(log, head.privacy_)
 
 
-def test_a_scaler_and_a_head_share_a_ledger(monkeypatch, tmp_path):
+@pytest.mark.parametrize("bounds", [(-20.0, 20.0), None])
+def test_a_scaler_and_a_head_share_a_ledger(monkeypatch, tmp_path, bounds):
     """Both fits together cost what the ledger says that is spent."""
     dataset = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("rows", epsilon=9.0, delta=1e-5)
     log = watch(monkeypatch)
-    scaler = NoisyScaler(1.0, 1e-5, bounds=(-20.0, 20.0), ledger=dataset).fit(X)
+    scaler = NoisyScaler(1.0, 1e-5, bounds=bounds, ledger=dataset).fit(X)
     assert_adds_up(log, scaler.privacy_)
     first = len(log)
     head = MixedDPLogisticRegression(**TERMS, classes=range(K), class_weight="balanced", ledger=dataset)

@@ -8,7 +8,7 @@ import pytest
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.estimators import fit_many
 from skmixdp.preprocessing import NoisyScaler
-from skmixdp.privacy import PrivacyLedger, mu_of_budget
+from skmixdp.privacy import mu_of_budget
 from tests.noise import watch
 from tests.property.test_charges_add_up import (
     RELATIONS,
@@ -160,12 +160,3 @@ def test_histograms_that_look_closer_cost_what_is_stated(monkeypatch, table):
     assert_adds_up(log, head.privacy_)
     parts = dict(head.privacy_.shares)
     assert (parts["columns"] > 0.011) == (table == "far")
-
-
-def test_a_scaler_without_bounds_and_a_head_share_a_ledger(monkeypatch, tmp_path):
-    dataset = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("rows", epsilon=9.0, delta=1e-5)
-    log = watch(monkeypatch)
-    scaler = NoisyScaler(1.0, 1e-5, ledger=dataset).fit(UNLIKE)
-    head = MixedDPLogisticRegression(**TERMS, classes=range(K), ledger=dataset)
-    head.fit(scaler.transform(UNLIKE), Y)
-    assert_adds_up_to(log, mu_of_budget(dataset.spent, 1e-5))

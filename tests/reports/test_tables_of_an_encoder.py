@@ -6,8 +6,6 @@ from datetime import time, timedelta
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier
-from sklearn.multioutput import ClassifierChain
 
 import skmixdp
 from skmixdp import MixedDPLogisticRegression, private_pipeline
@@ -416,8 +414,7 @@ def test_without_public_rows_the_message_has_a_dict_to_fill_in():
         TableEncoder({"age": "number"}).fit(X)
 
 
-@pytest.mark.parametrize("ensemble", [BaggingClassifier, AdaBoostClassifier, ClassifierChain])
-def test_ensembles_that_turn_frames_into_arrays(ensemble):
+def test_ensembles_that_turn_frames_into_arrays():
     """They pass X as an array and X_pub as it is; the message says how both are alike."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.standard_normal((80, 4)), columns=list("abcd"))
@@ -426,7 +423,6 @@ def test_ensembles_that_turn_frames_into_arrays(ensemble):
     with pytest.raises(ValueError, match=r"an array without names.*pass X_pub.to_numpy\(\) to them"):
         encoder.fit(X.to_numpy(), y, X_pub=X[:20])
     encoder.fit(X.to_numpy(), y, X_pub=X[:20].to_numpy())
-    assert ensemble.__module__.startswith("sklearn")
 
 
 def test_missing_values_of_every_type_count_as_missing():

@@ -242,13 +242,6 @@ def test_one_class_of_private_labels(refuse):
         refuse("at least two classes", y=np.zeros(60, int), **NONE)
 
 
-def test_public_rows_without_one_of_the_classes(fit, rows):
-    kept = rows.y_pub != 1
-    with pytest.warns(UserWarning, match=r"no public row has a label in \[1\]"):
-        clf = fit({"classes": [0, 1, 2]}, X_pub=rows.X_pub[kept], y_pub=rows.y_pub[kept])
-    assert np.all(np.isfinite(clf.coef_))
-
-
 def test_parameters_of_rows_need_an_object():
     clf = MixedDPLogisticRegression()
     with pytest.raises(ValueError, match=r"^rows__norm needs an object, but rows='auto' is a name; pass"):

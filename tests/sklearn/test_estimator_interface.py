@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from skmixdp import MixedDPLogisticRegression, RowMapping
 from skmixdp.algorithms import AdaMix
@@ -63,22 +64,15 @@ class TestLabels:
 
 
 class TestOutputs:
-    def test_two_classes(self, rows):
-        y, y_pub = rows.y % 2, rows.y_pub % 2
-        clf = MixedDPLogisticRegression(epsilon=5.0).fit(rows.X, y, X_pub=rows.X_pub, y_pub=y_pub)
-        assert clf.coef_.shape == (1, 5) and clf.intercept_.shape == (1,)
+    @pytest.mark.parametrize("k", [2, 3])
+    def test_of_classes(self, rows, k):
+        clf = fitted(rows._replace(y=rows.y % k, y_pub=rows.y_pub % k), epsilon=5.0)
+        n_outputs = 1 if k == 2 else k
+        assert clf.coef_.shape == (n_outputs, 5) and clf.intercept_.shape == (n_outputs,)
         logits, proba = clf.decision_function(rows.X), clf.predict_proba(rows.X)
-        assert logits.shape == (60,) and proba.shape == (60, 2)
-        assert_close(proba.sum(axis=1), 1)
-        np.testing.assert_array_equal(clf.predict(rows.X), (logits > 0).astype(int))
-        assert_close(proba[:, 1], 1 / (1 + np.exp(-logits)))
-
-    def test_three_classes(self, rows):
-        clf = fitted(rows, epsilon=5.0)
-        assert clf.coef_.shape == (3, 5) and clf.intercept_.shape == (3,)
-        logits, proba = clf.decision_function(rows.X), clf.predict_proba(rows.X)
-        assert logits.shape == proba.shape == (60, 3)
-        assert_close(proba.sum(axis=1), 1)
+        assert logits.shape == ((60,) if k == 2 else (60, 3))
+        logits = np.column_stack([np.zeros(60), logits]) if k == 2 else logits
+        assert_close(proba, softmax(logits, axis=1))
         np.testing.assert_array_equal(clf.predict(rows.X), logits.argmax(axis=1))
         assert_close(clf.predict_log_proba(rows.X), np.log(proba))
 

@@ -322,15 +322,10 @@ def test_a_failure_ends_a_grid(rows, failing):
         run(rows, {"n_steps": [2, 3]}, strategy="grid")
 
 
-def test_bad_candidates_of_a_grid_are_refused_whatever_is_drawn(rows, n_trials):
-    for number in (1, 2):
-        n_trials(number)
-        with pytest.raises(ValueError, match="quantile"):
-            run(rows, {"algorithm__quantile": [*[0.5] * 30, 7.0]})
-
-
-def test_drawn_candidates_are_checked_before_the_charge(rows, n_trials, ledger):
-    n_trials(3)
+@pytest.mark.parametrize("candidates", [[*[0.5] * 30, 7.0], uniform(2, 1)], ids=["listed", "drawn"])
+@pytest.mark.parametrize("number", [1, 3])
+def test_bad_candidates_are_refused_before_the_charge(rows, n_trials, ledger, number, candidates):
+    n_trials(number)
     with pytest.raises(ValueError, match="quantile"):
-        run(rows, {"algorithm__quantile": uniform(2, 1)}, ledger=ledger)
+        run(rows, {"algorithm__quantile": candidates}, ledger=ledger)
     assert ledger.charges() == []

@@ -7,11 +7,9 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.linear_model import PoissonRegressor
 
-from skmixdp import MixedDPPoissonRegressor, Typical, fit_many, load, private_pipeline, resumable
-from skmixdp.preprocessing import TableEncoder
+from skmixdp import MixedDPPoissonRegressor, Typical, fit_many, load
 from skmixdp.privacy import PrivacyLedger
 from tests.noise import recorded
-from tests.private_names import count_steps
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:delta:UserWarning", "ignore::skmixdp.exceptions.NotPrivateWarning"
@@ -132,15 +130,6 @@ def test_models_are_kept_and_exported(tmp_path):
     np.testing.assert_allclose(session.run(None, {"X": X[:50]})[0], wanted, rtol=1e-9, atol=0)
 
 
-def test_a_pipeline_passes_exposures_on():
-    X, y, years = counted()
-    frame = pd.DataFrame({"age": X[:, 0], "sex": np.where(X[:, 1] > 5, "f", "m")})
-    encoder = TableEncoder({"age": (0, 10), "sex": ["f", "m"]})
-    model = private_pipeline(encoder, MixedDPPoissonRegressor(epsilon=2.0, random_state=0))
-    model.fit(frame, y, exposure=years)
-    assert (model.predict(frame) * years).mean() == pytest.approx(y.mean(), rel=0.05)
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -168,22 +157,6 @@ def test_bad_input_is_refused_before_the_charge(tmp_path, change, words):
     with pytest.raises((ValueError, TypeError), match=words):
         MixedDPPoissonRegressor(ledger=ledger["claims"], **of_model).fit(X, **of_fit)
     assert not ledger["claims"].charges()
-
-
-def test_an_interrupted_fit_is_resumed_without_another_charge(tmp_path, monkeypatch):
-    X, y, years = counted(n=5000)
-    entry = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("claims", epsilon=5.0, delta=1e-5)
-
-    def stopped(*arguments):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(count_steps, "without_noise", stopped)
-        with pytest.raises(KeyboardInterrupt), resumable(tmp_path / "fit.checkpoint"):
-            MixedDPPoissonRegressor(ledger=entry).fit(X, y, exposure=years)
-    with resumable(tmp_path / "fit.checkpoint"):
-        model = MixedDPPoissonRegressor(ledger=entry).fit(X, y, exposure=years)
-    assert model.n_iter_ == 9 and len(entry.charges()) == 1
 
 
 def test_discrete_noise_is_on_a_grid_and_sums_are_exact(monkeypatch):
