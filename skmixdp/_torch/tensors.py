@@ -147,7 +147,7 @@ def products(X: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
 
 
 def add_tensor_products(X: torch.Tensor, C: torch.Tensor, total: Cascade, panel_rows: int) -> None:
-    """Add ``C^T X`` (k, d_in) to a total, with the error of :func:`~skmixdp._linear.products.add_products`."""
+    """Add ``C^T X`` (k, d_in) to a total, with the error of ``skmixdp._linear.products.add_products``."""
     if panel_rows == 0 or C.dtype == torch.float64:
         for rows in row_slices(max(len(X), 1), BLOCK_ROWS):
             # (X^T C is slower: ten times with few outputs.)
