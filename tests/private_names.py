@@ -41,7 +41,10 @@ NAMES = {
     "skmixdp._fit.stage": (
         "Data Fit LabelledRows_of_problem=LabelledRows MappedRows PublicRows Stage Steps Weights"
     ),
-    "skmixdp._fit.stages": "STAGES labels_module=labels planning=training public_checks_module=public_checks",
+    "skmixdp._fit.stages": (
+        "STAGES geometry_module=geometry labels_module=labels planning=training "
+        "public_checks_module=public_checks"
+    ),
     "skmixdp._fit.stages.calibration": (
         "_LOGARITHMS _USUAL=_USUAL_SCALE _overconfidence at_shares at_temperature at_temperature_of_rare "
         "recalibrated temperature_share with_student"
@@ -52,8 +55,8 @@ NAMES = {
     ),
     "skmixdp._fit.stages.comparison": "PublicShrinkage balance can_balance reliable_balance start_comparison",
     "skmixdp._fit.stages.geometry": (
-        "LeadingDirections MomentMap NoisyMean SecondMoment _second_moments leading_directions map_share "
-        "noisy_length noisy_matrix noisy_mean noisy_second_moment second_moment_share"
+        "LeadingDirections _second_moments center_of leading_directions map_share moment_map noisy_length "
+        "noisy_matrix noisy_mean preconditioner_of second_moment_share"
     ),
     "skmixdp._fit.stages.labels": (
         "TARGET_RELEASES _SIGNED _places_of_targets class_shares count_share label_share noisy_logits "
@@ -113,8 +116,9 @@ NAMES = {
     "skmixdp._torch.module_steps": "FiniteSteps",
     "skmixdp._torch.modules": (
         "Direction GradientData GradientRows LabelledRows_of_modules=LabelledRows LossesAt ModuleData "
-        "ModuleLoss ModuleParameters ModuleRows Seeded check_forward cross_entropy flat module_rows=rows "
-        "module_public=public refuse_quantised select_parameters state_of with_state working_copy"
+        "ModuleLoss ModuleParameters ModuleRows Seeded check_forward cross_entropy flat "
+        "module_public=public module_rows=rows refuse_quantised select_parameters state_of with_state "
+        "working_copy"
     ),
     "skmixdp._torch.modules.forward": "separately",
     "skmixdp._torch.modules.rows": "_LANES _rounded_sums",

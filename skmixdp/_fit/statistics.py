@@ -278,12 +278,11 @@ def magnitude_threshold(counts: FloatArray, noise: float, n_rows: float) -> floa
 
 
 def windows_of(
-    column: FloatArray, certain: float, taken: NDArray[np.bool_]
+    column: FloatArray, certain: float, without: Sequence[int] = ()
 ) -> Iterator[tuple[int, int, float]]:
-    """Start, width and count of windows that hold more rows than noise explains, narrow ones first.
-
-    Wider ones join bins that are not ``taken`` (bins,) yet.
-    """
+    """Start, width and count of windows that hold more rows than noise explains, narrow ones first."""
+    taken = np.zeros(len(column), bool)
+    taken[list(without)] = True
     for width in _WIDTHS:
         sums = np.convolve(column, np.ones(width), "valid")
         free = np.convolve(taken, np.ones(width), "valid") == 0
@@ -295,3 +294,11 @@ def windows_of(
             taken[start : start + width] = True
             free[max(start - width + 1, 0) : start + width] = False
             yield start, width, float(sums[start])
+
+
+def shown_counts(column: FloatArray, certain: float, without: Sequence[int] = ()) -> FloatArray:
+    """Counts (bins,) of a histogram where they exceed the noise, averaged over windows, and 0 elsewhere."""
+    counts = np.zeros(len(column))
+    for start, width, count in windows_of(column, certain, without):
+        counts[start : start + width] = count / width
+    return counts

@@ -231,7 +231,7 @@ def noisy_deviances(
 def end_of(counts: NDArray[np.float64], scale: float) -> int:
     """The cell of noisy histograms (h, N_CELLS) from which on rows count nothing, far from all others."""
     certain = noise_threshold(counts, scale, _FALSE)
-    windows = [window for part in counts for window in windows_of(part, certain, np.zeros(N_CELLS, bool))]
+    windows = [window for part in counts for window in windows_of(part, certain)]
     return max((start + width for start, width, _ in windows), default=1) + BEYOND
 
 

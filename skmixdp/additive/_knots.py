@@ -21,8 +21,8 @@ from .._fit.statistics import (
     magnitude_threshold,
     noise_threshold,
     sensitivity_of,
+    shown_counts,
     thinned,
-    windows_of,
 )
 from .._linear.arrays import FloatArray
 from .._rows.row_map import UNCHANGED, RowFunction
@@ -263,7 +263,7 @@ def noisy_columns_of(
         previous, places = places, {}
         for (j, edges), column in zip(previous.items(), counts, strict=True):
             # Rows beyond the outermost edges are in no bin.
-            histogram = _Histogram(_seen(column[1 : len(edges)], certain), edges)
+            histogram = _Histogram(shown_counts(column[1 : len(edges)], certain), edges)
             if stage == 0 and column[-1] > clear:
                 missing[j], n_known[j] = True, n_known[j] - column[-1]
             shaped = histogram.column(n_known[j], n_knots)
@@ -343,14 +343,6 @@ class Knots(Stage):
 def _in_bins(Z: FloatArray, block: Block, n_bins: int) -> Contribution:
     """Bins (rows, m) from the entries of rows."""
     return None, BinCounts(np.clip(np.rint(np.asarray(Z) / _UNIT), 0, n_bins - 1).astype(np.intp), n_bins)
-
-
-def _seen(column: FloatArray, certain: float) -> FloatArray:
-    """The counts of a histogram where they exceed the noise, and 0 elsewhere."""
-    seen = np.zeros(len(column))
-    for start, width, count in windows_of(column, certain, np.zeros(len(column), bool)):
-        seen[start : start + width] = count / width
-    return seen
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.statistics import noise_threshold, windows_of
+from .._fit.statistics import noise_threshold, shown_counts
 from ..components.protocols import FloatArray
 
 #: Edges of the histogram of sizes: half powers of two.
@@ -60,11 +60,7 @@ class Tail:
         Source of the index: Hill 1975, "A simple general approach to inference about the tail of a
         distribution", Annals of Statistics 3(5).
         """
-        sizes = np.zeros(N_BINS)
-        sure = noise_threshold(counts, scale, _FALSE)
-        for start, width, count in windows_of(counts, sure, np.zeros(N_BINS, bool)):
-            sizes[start : start + width] = count / width
-        sizes += public
+        sizes = shown_counts(counts, noise_threshold(counts, scale, _FALSE)) + public
         seen = np.flatnonzero(sizes)
         if not (len(seen) and goes_on):
             return cls(sizes, False)

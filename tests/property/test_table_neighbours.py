@@ -25,7 +25,7 @@ from tests.private_names import (
     bind_rows,
     drive,
     noisy_columns,
-    noisy_second_moment,
+    noisy_matrix,
     unmapped,
 )
 from tests.property.spies import Recorded, prepare, source
@@ -70,7 +70,7 @@ def temperature_query(learner, n_features, W, mu):
 #: What asks, through which map, and the sensitivity for rows of that many features.
 RELEASES = {
     "columns": (lambda learner, d, W, mu: noisy_columns(learner, d, mu), unmapped(D), math.sqrt(D)),
-    "second moment": (lambda learner, d, W, mu: noisy_second_moment(learner, d, mu), ROW_MAP, 1.0),
+    "second moment": (lambda learner, d, W, mu: noisy_matrix(learner, d, mu), ROW_MAP, 1.0),
     "temperature": (temperature_query, ROW_MAP, math.sqrt(8)),
 }
 #: Root of the number of releases that share the budget, so the noise of each is so many times as large.

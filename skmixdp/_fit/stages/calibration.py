@@ -375,7 +375,7 @@ def recalibrated(W: FloatArray, multiplier: float, *, n_rows: float, constant: f
 
 def _occupied_end(counts: FloatArray, noise: float) -> float:
     """The end of the last window of lengths that has rows."""
-    seen = windows_of(counts, noise_threshold(counts, noise, _FALSE_RATE), np.zeros(BINS, bool))
+    seen = windows_of(counts, noise_threshold(counts, noise, _FALSE_RATE))
     return length_at(max((start + width for start, width, _ in seen), default=0))
 
 

@@ -25,6 +25,7 @@ from ..statistics import (
     magnitude_threshold,
     noise_threshold,
     sensitivity_of,
+    shown_counts,
     thinned,
     windows_of,
 )
@@ -278,10 +279,9 @@ def _spread_of_magnitudes(counts: FloatArray, noise: float, n_rows: float) -> tu
     spread, reach = np.zeros(len(counts)), np.zeros(len(counts))
     certain = magnitude_threshold(counts, noise, n_rows)
     for j, column in enumerate(counts):
-        taken = np.zeros(len(column), bool)
-        taken[[0, 1, -1]] = True  # the bins of zeros and of values beyond the range
         energy, end = 0.0, 0
-        for start, width, count in windows_of(column, certain, taken):
+        # Without the bins of zeros and of values beyond the range.
+        for start, width, count in windows_of(column, certain, (0, 1, -1)):
             # The middle of a window represents its magnitudes.
             energy += count / n_rows * 4.0 ** (start + width / 2 - 2 - EXPONENT)
             end = max(end, start + width - 1)
@@ -295,11 +295,8 @@ def _moments(
 ) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
     """Whether this part of the rows is in range, mean and spread, from histograms (n_features, bins)."""
     n_features, n_bins = counts.shape
-    seen = np.zeros_like(counts)
     certain = noise_threshold(counts, noise)
-    for column, heights in zip(counts, seen, strict=True):
-        for start, size, count in windows_of(column, certain, np.zeros(n_bins, bool)):
-            heights[start : start + size] = count / size
+    seen = np.stack([shown_counts(column, certain) for column in counts])
     total = seen.sum(axis=1)
     visible = total > least * n_rows
     seen /= np.where(visible, total, 1.0)[:, np.newaxis]

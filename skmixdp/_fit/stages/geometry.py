@@ -118,33 +118,20 @@ _FEW_COLUMNS = 3.0
 _MANY_COLUMNS = 9
 
 
-@dataclass(frozen=True)
-class NoisyMean:
-    """A released mean (n_features,) of unit rows, and the variance of the noise in each entry."""
+def center_of(mean: FloatArray, variance: float, unit_pub: FloatArray) -> FloatArray:
+    """A noisy mean (n_features,) that is shrunk towards zero, or averaged with that of several public rows.
 
-    value: FloatArray
-    variance: float
-
-    def shrunk(self) -> FloatArray:
-        """The positive-part estimate of James and Stein (1961), which moves the mean towards zero."""
-        return self.value * james_stein_factor(max(len(self.value) - 2, 0) * self.variance, self.value)
-
-    @property
-    def energies(self) -> FloatArray:
-        """Estimated square of each entry of the mean, at least 0; zeros if noise could have caused them."""
-        if len(self.value) * self.variance > CLEAR_NOISE:
-            return np.zeros_like(self.value)
-        return np.asarray(np.maximum(self.value**2 - self.variance, 0))
-
-    def combined(self, public_mean: FloatArray, public_variance: float) -> FloatArray:
-        """The average with the mean of public rows, weighted by the inverse of their total variances."""
-        variance = len(self.value) * self.variance
-        weight = public_variance / (variance + public_variance) if variance + public_variance > 0 else 1.0
-        return weight * self.value + (1 - weight) * public_mean
+    ``variance`` is that of the noise in each entry. Means are weighted by the inverse of their variances.
+    """
+    if len(unit_pub) <= 1:  # a variance needs two rows
+        return mean * james_stein_factor(max(len(mean) - 2, 0) * variance, mean)
+    of_noise, of_public = len(mean) * variance, variance_of_mean(unit_pub)
+    weight = of_public / (of_noise + of_public) if of_noise + of_public > 0 else 1.0
+    return np.asarray(weight * mean + (1 - weight) * unit_pub.mean(axis=0))
 
 
-def noisy_mean(learner: Learner, n_features: int, multiplier: float) -> Learning[NoisyMean]:
-    """The noisy mean of rows of at most unit length and of this width, without an intercept column.
+def noisy_mean(learner: Learner, n_features: int, multiplier: float) -> Learning[tuple[FloatArray, float]]:
+    """The noisy mean of rows of at most unit length and of this width, and the variance of its noise.
 
     *Guarantee*: one Gaussian release of this multiplier, of sensitivity 1. Rows longer than 1 are clipped.
     """
@@ -157,7 +144,7 @@ def noisy_mean(learner: Learner, n_features: int, multiplier: float) -> Learning
     stated = ReleasedArray(UNIT_CLIP.sensitivity(learner.dtype))
     query = PrivateQuery(np.zeros((0, n_features)), contribute, (stated,))
     total, scale = yield from learner.ask(multiplier, query)
-    return NoisyMean(total[0] / learner.n_rows, (scale / learner.n_rows) ** 2)
+    return total[0] / learner.n_rows, (scale / learner.n_rows) ** 2
 
 
 def warn_of_few_columns(energies: FloatArray) -> None:
@@ -188,12 +175,11 @@ class Mean(Stage):
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         queries = noisy_mean(fit.learner, fit.data.n_features, fit.budget.multiplier(price))
-        mean = yield from bind_rows(self.rows(fit), queries)
-        warn_of_few_columns(mean.energies)
+        mean, variance = yield from bind_rows(self.rows(fit), queries)
+        if len(mean) * variance <= CLEAR_NOISE:
+            warn_of_few_columns(np.maximum(mean**2 - variance, 0))
         unit_pub = RowMap(None, True, None, columns=fit.mapping.columns)(fit.public.known, np.float64)
-        center = mean.shrunk()
-        if len(unit_pub) > 1:  # a variance needs two rows
-            center = mean.combined(unit_pub.mean(axis=0), variance_of_mean(unit_pub))
+        center = center_of(mean, variance, unit_pub)
         return fit.spent(self, price).mapped(row_map=replace(fit.mapping.row_map, mean=center))
 
 
@@ -337,34 +323,28 @@ _CONSTANT = 0.3
 
 
 def second_moment_share(mu: float, n_rows: int, n_features: int) -> float:
-    """Share of mu squared for :func:`noisy_second_moment`, from public facts; 0 if noise would hide it."""
+    """Share of mu squared for :func:`noisy_matrix`, from public facts; 0 if noise would hide it."""
     noise = math.sqrt(2 * n_features / _MOMENT_SHARE) / (mu * n_rows)
     return _MOMENT_SHARE if noise <= _MOST_NOISE / (4 * n_features) else 0.0
 
 
-@dataclass(frozen=True)
-class SecondMoment:
-    """Estimated eigenvalues (n_features,), eigenvectors in columns, and the largest eigenvalue of noise."""
+def preconditioner_of(matrix: FloatArray, noise: float, intercept: float | None) -> tuple[FloatArray, float]:
+    """A matrix (d_in, d_in) that preconditions descent, and a bound on the moments of rows under it.
 
-    values: FloatArray
-    vectors: FloatArray
-    noise: float
-
-    def preconditioner(self, intercept: float | None) -> tuple[FloatArray, float]:
-        """A matrix (d_in, d_in) that preconditions descent, and a bound on the moments of rows under it.
-
-        It is ``a (M + r I)^-1`` with the second moment M; ``a`` keeps the mean square of the outputs of
-        noise.
-        """
-        added = max(_RAISED_BY_NOISE * self.noise, _RAISED * float(self.values.mean()))
-        values = self.values if intercept is None else np.append(self.values, intercept**2)
-        factors = 1 / (values + added)
-        outputs = float(np.sum(values * factors**2))
-        factors *= math.sqrt(values.sum() / outputs) if outputs > 0 else added
-        n_features = len(self.values)
-        matrix = np.diag(factors)
-        matrix[:n_features, :n_features] = (self.vectors * factors[:n_features]) @ self.vectors.T
-        return matrix, float((factors * (values + self.noise)).max())
+    It is ``a (M + r I)^-1`` with the second moment M, ``matrix`` (n_features, n_features), whose noise has
+    this largest eigenvalue; ``a`` keeps the mean square of the outputs of noise.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    n_features, values = len(values), np.maximum(values, 0)
+    added = max(_RAISED_BY_NOISE * noise, _RAISED * float(values.mean()))
+    if intercept is not None:
+        values = np.append(values, intercept**2)
+    factors = 1 / (values + added)
+    outputs = float(np.sum(values * factors**2))
+    factors *= math.sqrt(values.sum() / outputs) if outputs > 0 else added
+    inverse = np.diag(factors)
+    inverse[:n_features, :n_features] = (vectors * factors[:n_features]) @ vectors.T
+    return inverse, float((factors * (values + noise)).max())
 
 
 def noisy_matrix(
@@ -382,13 +362,6 @@ def noisy_matrix(
     return (total + total.T) / (2 * learner.n_rows), scale / learner.n_rows * math.sqrt(2 * width)
 
 
-def noisy_second_moment(learner: Learner, n_features: int, multiplier: float) -> Learning[SecondMoment]:
-    """The second moment of rows of at most unit length and of this width, as by :func:`noisy_matrix`."""
-    matrix, noise = yield from noisy_matrix(learner, n_features, multiplier)
-    values, vectors = np.linalg.eigh(matrix)
-    return SecondMoment(np.maximum(values, 0), vectors, noise)
-
-
 def map_share(mu: float, n_rows: int, n_features: int) -> float:
     """Share of mu squared for the second moments of a map, from public facts; 0 if noise would hide them."""
     noise = math.sqrt(2 * n_features / _MAP_SHARE) / (mu * n_rows)
@@ -396,47 +369,37 @@ def map_share(mu: float, n_rows: int, n_features: int) -> float:
     return _MAP_SHARE if enough and noise * n_features <= _MOST_NOISE_OF_MAP else 0.0
 
 
-@dataclass(frozen=True)
-class MomentMap:
-    """A map of rows to about the same second moment in all directions that noise does not hide.
+def moment_map(
+    row_map: RowMap, matrix: FloatArray, noise: float, times: float
+) -> tuple[RowMap, FloatArray, float]:
+    """The map ``(M + f I)^(-1/2)`` after an earlier one, for the noisy second moment M of its rows.
 
-    ``moments`` (n_features,) are estimates for mapped rows, 0 where noise hides them; none is above
-    ``largest``.
+    The floor f is at the edge of the ``noise``. With a constant, ``matrix`` has the mean too, which is
+    subtracted. The bound is ``times`` the usual one. Estimated second moments (n_features,) of mapped rows
+    come second, 0 where noise hides them, and a number that is at least as large last.
     """
-
-    row_map: RowMap
-    moments: FloatArray
-    largest: float
-
-    @classmethod
-    def of(cls, row_map: RowMap, matrix: FloatArray, noise: float, times: float) -> "MomentMap":
-        """The map ``(M + f I)^(-1/2)`` after an earlier one, for the noisy second moment M of its rows.
-
-        The floor f is at the edge of the ``noise``. With a constant, ``matrix`` has the mean too, which is
-        subtracted. The bound is ``times`` the usual one.
-        """
-        bound, constant, mean, first = row_map.bound, row_map.intercept_value, row_map.mean, row_map.whitening
-        assert bound is not None
-        earlier = np.eye(len(matrix) - (constant is not None))
-        if first is not None:
-            earlier += (first.directions.T * (first.factors - 1)) @ first.directions
-        if constant is not None:
-            center = matrix[:-1, -1] / constant
-            matrix = matrix[:-1, :-1] - np.outer(center, center)
-            moved = bound * np.linalg.solve(earlier, center)
-            mean = moved if mean is None else mean + moved
-        values, vectors = np.linalg.eigh(matrix)
-        values = np.maximum(values, 0)
-        raised = values + max(_FLOOR * noise, _LEAST_FLOOR * float(values[-1]))
-        root = (vectors / np.sqrt(raised)) @ vectors.T @ earlier
-        # The map is symmetric; rotations of its rows make no difference.
-        _, factors, directions = np.linalg.svd(root)
-        unit = bound / factors[0]
-        largest = float(((values + noise / 2) / raised).max())
-        length = _LENGTHS * times * math.sqrt(max(float(np.sum(values / raised)), largest))
-        whitening = Whitening(directions, factors / factors[0])
-        mapped = replace(row_map, mean=mean, whitening=whitening, bound=unit * length)
-        return cls(mapped, values / raised / length**2, _MARGIN * largest / length**2)
+    bound, constant, mean, first = row_map.bound, row_map.intercept_value, row_map.mean, row_map.whitening
+    assert bound is not None
+    earlier = np.eye(len(matrix) - (constant is not None))
+    if first is not None:
+        earlier += (first.directions.T * (first.factors - 1)) @ first.directions
+    if constant is not None:
+        center = matrix[:-1, -1] / constant
+        matrix = matrix[:-1, :-1] - np.outer(center, center)
+        moved = bound * np.linalg.solve(earlier, center)
+        mean = moved if mean is None else mean + moved
+    values, vectors = np.linalg.eigh(matrix)
+    values = np.maximum(values, 0)
+    raised = values + max(_FLOOR * noise, _LEAST_FLOOR * float(values[-1]))
+    root = (vectors / np.sqrt(raised)) @ vectors.T @ earlier
+    # The map is symmetric; rotations of its rows make no difference.
+    _, factors, directions = np.linalg.svd(root)
+    unit = bound / factors[0]
+    largest = float(((values + noise / 2) / raised).max())
+    length = _LENGTHS * times * math.sqrt(max(float(np.sum(values / raised)), largest))
+    whitening = Whitening(directions, factors / factors[0])
+    mapped = replace(row_map, mean=mean, whitening=whitening, bound=unit * length)
+    return mapped, values / raised / length**2, _MARGIN * largest / length**2
 
 
 class Preconditioner(Stage):
@@ -462,9 +425,9 @@ class Preconditioner(Stage):
         if fit.data.loss.quadratic:
             return (yield from self._map(fit, price))
         constant = fit.mapping.row_map.intercept_value
-        queries = noisy_second_moment(fit.learner, fit.data.n_features, fit.budget.multiplier(price))
-        moment = yield from fit.ask(queries, replace(fit.mapping.row_map, intercept_value=None))
-        matrix, largest = moment.preconditioner(constant)
+        queries = noisy_matrix(fit.learner, fit.data.n_features, fit.budget.multiplier(price))
+        moment, noise = yield from fit.ask(queries, replace(fit.mapping.row_map, intercept_value=None))
+        matrix, largest = preconditioner_of(moment, noise, constant)
         return fit.spent(self, price).mapped(second_moment=largest, preconditioner=matrix)
 
     def _map(self, fit: Fit, price: Price) -> Procedure[Fit]:
@@ -476,9 +439,8 @@ class Preconditioner(Stage):
         for _ in range(_MAP_ROUNDS):
             queries = noisy_matrix(fit.learner, row_map.width(n_features), mechanism)
             matrix, noise = yield from fit.ask(queries, row_map)
-            moment_map = MomentMap.of(row_map, matrix, noise, widening(fit))
-            row_map = moment_map.row_map
-        moments, largest, constant = moment_map.moments, moment_map.largest, None
+            row_map, moments, largest = moment_map(row_map, matrix, noise, widening(fit))
+        constant = None
         if settings.fit_intercept:  # whose curvature is that of the strongest direction
             constant, moments = math.sqrt(largest), np.append(moments, largest)
         row_map = replace(row_map, intercept_value=constant)

@@ -31,8 +31,8 @@ from ..statistics import (
     noise_threshold,
     sensitivity_of,
     share_for,
+    shown_counts,
     thinned,
-    windows_of,
 )
 
 #: Bins of weights for each power of two.
@@ -66,12 +66,8 @@ def noisy_scale(learner: Learner, multiplier: float, n_features: int = 0) -> Lea
     # Labels need no products.
     query = PrivateQuery(np.zeros((0, n_features)), _binned, (ReleasedArray(1.0),))
     counts, noise = yield from learner.ask(multiplier, query)
-    seen = np.zeros(n_bins)
-    taken = np.zeros(n_bins, bool)
-    taken[0] = True  # weights of zero have no scale
-    certain = magnitude_threshold(counts, noise, learner.n_rows)
-    for start, width, count in windows_of(counts, certain, taken):
-        seen[start : start + width] = count / width
+    # Weights of zero, in the first bin, have no scale.
+    seen = shown_counts(counts, magnitude_threshold(counts, noise, learner.n_rows), without=(0,))
     if not seen.any():  # the end of the two octaves with most rows is taken as the scale
         of_octaves = np.convolve(counts[1:], np.ones(_OCTAVES * _PER_OCTAVE), "valid")
         seen[int(of_octaves.argmax()) + _OCTAVES * _PER_OCTAVE] = 1.0
@@ -197,9 +193,7 @@ def noisy_targets(
         counts = released.reshape(n_targets, n_bins)
         certain = noise_threshold(counts, noise) if stage else magnitude_threshold(counts, noise, n_rows)
         for j, column in enumerate(counts):
-            seen = np.zeros(n_bins)
-            for start, width, count in windows_of(column, certain, np.zeros(n_bins, bool)):
-                seen[start : start + width] = count / width
+            seen = shown_counts(column, certain)
             low, high = edges[j][[0, -1]]
             if seen.sum() > _SEEN * n_rows and (stage == 0 or scale[j] > 0):
                 center[j], scale[j], low, high = _middle_and_ends(seen / seen.sum(), edges[j])

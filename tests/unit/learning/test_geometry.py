@@ -13,11 +13,11 @@ from tests.private_names import (
     Block,
     InMemoryRows,
     LeadingDirections,
-    NoisyMean,
     RowMap,
     Shares,
     Whitening,
     _second_moments,
+    center_of,
     leading_directions,
     length_share,
     noisy_length,
@@ -41,31 +41,31 @@ def rows_of(X, row_map=UNIT):
 
 
 def test_the_mean_is_that_of_the_rows_when_there_is_no_noise():
-    found = learned(rows_of(X), noisy_mean, D, 3.0)
+    mean, variance = learned(rows_of(X), noisy_mean, D, 3.0)
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
-    np.testing.assert_allclose(found.value, unit.mean(axis=0), atol=1e-9)
-    assert found.variance == pytest.approx((3.0 / N) ** 2, rel=1e-6)
+    np.testing.assert_allclose(mean, unit.mean(axis=0), atol=1e-9)
+    assert variance == pytest.approx((3.0 / N) ** 2, rel=1e-6)
 
 
 def test_members_alone_count():
     members = np.arange(N) < 100
-    found = learned(rows_of(X), noisy_mean, D, 3.0, members=members)
-    np.testing.assert_allclose(found.value, UNIT(X[:100], np.float64).mean(axis=0), atol=1e-9)
+    mean, _ = learned(rows_of(X), noisy_mean, D, 3.0, members=members)
+    np.testing.assert_allclose(mean, UNIT(X[:100], np.float64).mean(axis=0), atol=1e-9)
     lengths = rows_of(np.where(members, 1.0, 1e3)[:, None] * UNIT(X, np.float64), MEASURED)
     assert 1.0 <= learned(lengths, noisy_length, D, 1.0, members=members) <= 2.0
 
 
 def test_a_mean_of_noise_shrinks_to_zero_and_a_clear_one_stays():
-    noise = np.random.default_rng(1).normal(size=200)
-    assert np.linalg.norm(NoisyMean(noise, 1.0).shrunk()) < 0.3 * np.linalg.norm(noise)
-    assert_close(NoisyMean(100 * noise, 1.0).shrunk(), 100 * noise, 1e-3)
-    assert not NoisyMean(np.zeros(3), 1.0).shrunk().any()
+    noise, alone = np.random.default_rng(1).normal(size=200), np.empty((0, 200))
+    assert np.linalg.norm(center_of(noise, 1.0, alone)) < 0.3 * np.linalg.norm(noise)
+    assert_close(center_of(100 * noise, 1.0, alone), 100 * noise, 1e-3)
+    assert not center_of(np.zeros(3), 1.0, np.eye(3)[:1]).any()
 
 
 def test_public_and_private_means_are_weighted_by_their_precision():
-    private = NoisyMean(np.ones(4), 0.25)  # total variance 1
-    assert_close(private.combined(np.zeros(4), 3.0), 0.75)
-    assert_close(private.combined(np.zeros(4), 0.0), 0.0)
+    opposite = np.array([[1.0, 0, 0, 0], [-1.0, 0, 0, 0]])  # their mean is 0, of variance 1
+    assert_close(center_of(np.ones(4), 1 / 12, opposite), 0.75)  # of a total variance of 1/3
+    assert_close(center_of(np.ones(4), 0.25, np.eye(4)[[0, 0]]), np.eye(4)[0])  # without a variance
 
 
 def test_directions_are_those_of_the_second_moment_when_there_is_no_noise():

@@ -12,9 +12,9 @@ from tests.private_names import (
     Columns,
     InMemoryRows,
     MappedRows,
-    NoisyMean,
     RowMap,
     Whitening,
+    geometry_module,
     row_memory,
     row_norms,
 )
@@ -95,7 +95,7 @@ def test_no_row_is_longer_than_it_is_said_to_be(d, intercept, dtype):
 
 def test_a_row_of_zeros_ends_no_fit_whose_mean_is_shrunk_to_zero(monkeypatch):
     # Noise that hides the mean makes it exactly zero. The row then stays one of zeros, as in the neighbour.
-    monkeypatch.setattr(NoisyMean, "shrunk", lambda self: np.zeros_like(self.value))
+    monkeypatch.setattr(geometry_module, "center_of", lambda mean, *args: np.zeros_like(mean))
     X, y = rows_of(200), np.arange(N) % 3
     X[3] = 0
     clf = MixedDPLogisticRegression(epsilon=0.01, classes=range(3), rows=RowMapping(whiten=False))
