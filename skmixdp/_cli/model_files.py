@@ -13,7 +13,7 @@ import joblib
 
 from .._files.formats import reading
 from .._utils.models import Model
-from ..estimators._saving import load_with_note, model_bytes
+from ..estimators._saving.saving import load_with_note, model_bytes
 from .messages import InputError
 
 

@@ -22,7 +22,7 @@ from .._utils.validation import COUNT, Allowed, Kind, how_to_install, passed, sh
 from ..components.protocols import PublicInfo, PublicView
 from ..estimators._base import EstimatorProcedure, FitData, PrivateEstimator, fit_one
 from ..estimators._callbacks import FitTasks
-from ..estimators._classifier import Classifier
+from ..estimators._outputs import Classifier
 from ..estimators._problem import encode_classes, refuse_sample_weight
 from ..preprocessing._leaks._enclosing import check_public_rows, warn_of_leaks
 from ..privacy.accounting.budgets import Budget

@@ -19,10 +19,10 @@ from .._rows.sparse import SparseTable
 from .._utils.models import names_of_features
 from .._utils.validation import POSITIVE, Allowed, Number, check, listed, shown
 from ..estimators import RowMapping
-from ..estimators._base import EstimatorProcedure, FitData, current_pipeline
+from ..estimators._base import EstimatorProcedure, FitData
 from ..estimators._logistic import LogisticHead
 from ..estimators._ridge import RidgeHead
-from ..estimators._scales import DECLARED
+from ..estimators._row_mapping import DECLARED, current_pipeline
 from ..preprocessing._cells import TableColumns
 from ..preprocessing._table_encoder import table_of
 from ..privacy.accounting.budgets import Budget

@@ -7,9 +7,8 @@ from ._base import fit_many
 from ._logistic import MixedDPLogisticRegression
 from ._pipeline import PrivatePipeline, private_pipeline
 from ._ridge import MixedDPRidge
-from ._row_mapping import RowMapping
-from ._saving import load
-from ._scales import Typical
+from ._row_mapping import RowMapping, Typical
+from ._saving.saving import load
 
 if TYPE_CHECKING:
     from .._resuming import resumable

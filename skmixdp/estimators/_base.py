@@ -45,7 +45,7 @@ from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
 from ._callbacks import PrivateCallbackMixin, run_with_callbacks
 from ._problem import check_device
 from ._row_mapping import RowMapping
-from ._saving import save
+from ._saving.saving import save
 
 Array = NDArray[Any]
 
@@ -79,9 +79,6 @@ class FitData:
     exposure_pub: Any = None
     earlier: list[Any] = field(default_factory=list)
 
-
-#: The pipeline that is fitted in this context, whose head may ask what its columns are.
-current_pipeline: ContextVar[Any] = ContextVar("current_pipeline", default=None)
 
 #: The checkpoint of the fits in this context, set by ``resumable``.
 current_checkpoint: ContextVar[Any] = ContextVar("current_checkpoint", default=None)

@@ -46,8 +46,7 @@ from ._problem import (
     public_facts,
     public_rows,
 )
-from ._row_mapping import ROW_MAPPING, RowMapping
-from ._scales import DECLARED, declared_scales, kinds_of_columns
+from ._row_mapping import DECLARED, ROW_MAPPING, RowMapping, declared_scales, kinds_of_columns
 
 Array = NDArray[Any]
 

@@ -20,8 +20,8 @@ from .._rows.table import (
 from .._utils.validation import FLAG, NON_NEGATIVE, Allowed, shown
 from ..privacy.accounting.budgets import Budget
 from ._base import EstimatorProcedure, FitData, fit_one
-from ._classifier import Classifier
 from ._linear import LinearHead, TrainedHead
+from ._outputs import Classifier
 from ._private_score import PrivateConfusionMixin
 from ._problem import WEIGHTS_BY_CLASS, check_class_weight, check_width, encode_classes
 

@@ -20,8 +20,9 @@ from .._utils.validation import shown
 from ..preprocessing import check_pipeline
 from ..privacy.notebook import GuaranteeBoxMixin
 from ..privacy.report import first_line
-from ._base import PrivateEstimator, current_checkpoint, current_pipeline
-from ._saving import save
+from ._base import PrivateEstimator, current_checkpoint
+from ._row_mapping import current_pipeline
+from ._saving.saving import save
 
 #: What transformers read from the private rows.
 _COLUMNS = "the number and the names of the columns before preprocessing"

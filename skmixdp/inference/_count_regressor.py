@@ -27,7 +27,7 @@ from ..estimators._base import EstimatorProcedure, FitData, fit_one
 from ..estimators._linear import LinearHead
 from ..estimators._outputs import lazy_result
 from ..estimators._private_score import PrivateDevianceMixin
-from ..estimators._scales import DECLARED
+from ..estimators._row_mapping import DECLARED
 from ..privacy.accounting.budgets import Budget
 from ..privacy.accounting.events import Noise
 from ._encoded import OF_RANGE

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from .._utils.validation import shown, sources_of
-from ..estimators._scales import scales_of
+from ..estimators._row_mapping import scales_of
 from ._estimating import Design
 
 Array = NDArray[Any]

@@ -31,7 +31,7 @@ from .._utils.models import names_of_features
 from .._utils.process import own_state
 from .._utils.validation import check, passed, shown, sources_of
 from ..estimators._problem import collect_public
-from ..estimators._scales import DECLARED, scales_of
+from ..estimators._row_mapping import DECLARED, scales_of
 from ..preprocessing._leaks._enclosing import check_public_rows, warn_of_leaks
 from ..privacy.units import units_of
 from ._encoded import OF_RANGE, Encoded

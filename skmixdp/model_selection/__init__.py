@@ -4,9 +4,8 @@ from ._evaluation.errors import CountEvaluation, ResidualEvaluation
 from ._evaluation.groups import GroupedEvaluation
 from ._evaluation.private_evaluation import private_evaluation
 from ._evaluation.scores import OneVsRestEvaluation, ScoreEvaluation
-from ._public import public_cross_val_score, public_params, public_score
+from ._public import WithPublicRows, public_cross_val_score, public_params, public_score
 from ._search.private_search import PrivateSearchCV
-from ._with_public import WithPublicRows
 
 __all__ = [
     "CountEvaluation",

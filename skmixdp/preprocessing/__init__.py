@@ -3,8 +3,7 @@
 from ._cells import TableColumn
 from ._leaks._check_pipeline import Finding, PipelineReport, check_pipeline
 from ._noisy_scaler import NoisyScaler
-from ._public_moments import PublicWhitener
-from ._public_only import PublicOnly
+from ._public_only import PublicOnly, PublicWhitener
 from ._row_normalizer import RowNormalizer
 from ._table_encoder import TableEncoder
 

@@ -25,17 +25,19 @@ from ...privacy.accounting.selection import SearchTerms, TrialLaw
 from ...privacy.noise import warn_of_seed
 from ...privacy.notebook import GuaranteeBoxMixin
 from ...privacy.units import unit_of
-from .._with_public import DelegatingMixin, check_routing, delegated
+from .._public import DelegatingMixin, check_routing, delegated
 from .plan import ALLOWED, Candidates, SearchPlan, check_head, make_plan
 from .resume import Progress, progress_of, resumed
-from .rows import SearchData, metric_of, rows_of
 from .trials import (
+    SearchData,
     begin,
     fitted_side_by_side,
     head_of,
     is_seeded,
+    metric_of,
     prepare,
     prepared,
+    rows_of,
     run_secret_trial,
     run_trial,
     verbosity_of,
