@@ -67,11 +67,9 @@ class _Chunk:
 class DaskRows(PrivateRows):
     """Private rows in the chunks of a Dask array: delayed arrays (rows, n_features) of some ``sizes``.
 
-    Chunks become arrays of the type ``source``. Their own types may follow from their cells.
-
-    ``client`` is that of the cluster; None computes in this process. With ``exact``, rows are rounded to a
-    grid on which sums are exact. A row that is not finite or too long, or a chunk that cannot be computed, is
-    a ValueError; rows that are lost with the cluster are a LostRowsError.
+    Chunks become arrays of the type ``source``, since their own types may follow from their cells. A
+    ``client`` of None computes in this process. With ``exact``, rows are rounded to a grid on which sums are
+    exact. Rows that are lost with the cluster are a LostRowsError.
 
     *Guarantee*: workers see private rows and released heads; neither noise nor the generator that draws it
     leaves the process that fits. Exact sums that workers send are NOT private: the cluster is trusted like a
@@ -200,10 +198,7 @@ class DaskTable(Table):
 
     @staticmethod
     def lazily(X: Any, compute: Callable[[Array], Array], n_columns: int | None, dtype: Any) -> Any:
-        """A lazy Dask array of the results of ``compute`` on the chunks of another one.
-
-        ``n_columns`` is the width of the result; None is a flat one.
-        """
+        """A lazy Dask array of results of ``compute`` on chunks, with ``n_columns``; None is a flat one."""
         X = _array_of(X)[0].rechunk({1: -1})
         if n_columns is None:
             return X.map_blocks(compute, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype))

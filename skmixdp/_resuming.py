@@ -128,20 +128,19 @@ class Checkpoint:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
-        self._new: tuple[LedgerDataset, str] | None = (
-            None  # ledger and key of a fit that began in this process
-        )
+        #: Ledger and key of a fit that began in this process.
+        self._new: tuple[LedgerDataset, str] | None = None
 
     def resumed(self, procedures: Sequence[Any]) -> list[Any]:
-        """The procedures of fits, one of which continues from this file."""
+        """The procedures of fits, of which there may be one, which continues from this file."""
         if len(procedures) != 1:
             raise ValueError(
                 f"resumable() is for one fit, and this call has {len(procedures)}; call fit for each, in a "
                 "block of its own."
             )
-        return [self.followed(procedures[0])]
+        return [self._followed(procedures[0])]
 
-    def followed(self, procedure: Any) -> Generator[Any, Any, Any]:
+    def _followed(self, procedure: Any) -> Generator[Any, Any, Any]:
         """The procedure of a fit. The file answers its first queries, and keeps the answers of others."""
         with closing(procedure):
             transaction = next(procedure)
@@ -164,10 +163,19 @@ class Checkpoint:
                 multiplier = mechanism.noise_scale(_UNIT)
                 in_file = next(rounds, None)
                 if in_file is not None:
-                    self._check(multiplier, in_file[0])
+                    if not math.isclose(multiplier, in_file[0], rel_tol=1e-6):
+                        raise ValueError(
+                            f"{self._path} holds numbers with other noise than this fit would add; remove "
+                            "the file to begin a new fit with a charge of its own."
+                        )
                     go_on, answer = procedure.send, in_file[1]
                 elif step <= n_recorded:
-                    go_on, answer = procedure.throw, self._lost()
+                    lost = LostReleaseError(
+                        "the fit was interrupted just when a number was released that it cannot do without, "
+                        "and that may not be released again for the same charge; remove "
+                        f"{self._path} to begin a new fit."
+                    )
+                    go_on, answer = procedure.throw, lost
                 else:
                     try:
                         go_on, answer = procedure.send, (yield ask)
@@ -228,22 +236,6 @@ class Checkpoint:
                 f"step {n_recorded}; pass its latest checkpoint, or remove the file to begin a new fit."
             )
         return answers, n_recorded
-
-    def _check(self, multiplier: float, in_file: float) -> None:
-        """Refuse numbers that were released with another noise than the fit states."""
-        if not math.isclose(multiplier, in_file, rel_tol=1e-6):
-            raise ValueError(
-                f"{self._path} holds numbers with other noise than this fit would add; remove the file to "
-                "begin a new fit with a charge of its own."
-            )
-
-    def _lost(self) -> LostReleaseError:
-        return LostReleaseError(
-            "the fit was interrupted just when a number was released that it cannot do without, and that may "
-            f"not be released again for the same charge; remove {self._path} to begin a new fit."
-        )
-
-    # -- the file --------------------------------------------------------------------------
 
     def _open(self) -> None:
         with self._errors_named():

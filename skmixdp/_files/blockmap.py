@@ -36,17 +36,15 @@ _HALF_SHORTEST = 1e-4
 
 @dataclass(frozen=True)
 class Measured:
-    """What a first pass measures of a block of rows, each array of shape (n,).
+    """What a first pass measures of a block of rows, each array of shape (n,), intercepts included."""
 
-    ``factors`` multiply rows in later passes, in the precision of mapped rows. A negative one is for a row
-    that :class:`RowMap` maps, which is then multiplied by its absolute value. ``norms`` are lengths of the
-    mapped rows, float64, the intercept included: true up to rounding, or upper bounds for the whitened rows
-    if points and sums are whitened. ``max_abs`` are then upper bounds on the largest absolute entries of the
-    whitened rows, intercept included.
-    """
-
+    #: These multiply rows in later passes, in the precision of mapped rows. A negative one is for a row that
+    #: :class:`RowMap` maps, which is then multiplied by its absolute value.
     factors: FloatArray
+    #: Lengths of the mapped rows, float64: true up to rounding, or upper bounds for the whitened rows if
+    #: points and sums are whitened.
     norms: FloatArray
+    #: Upper bounds on the largest absolute entries of the whitened rows, if points and sums are whitened.
     max_abs: FloatArray | None = None
 
 
@@ -72,13 +70,16 @@ class BlockMap:
         # With a bound on lengths, clipping needs the length of a row, which is not known once the row is
         # scaled.
         linear = grid is None and row_map.bound is None
-        self.whitening = row_map.whitening if linear and _may_whiten_points(row_map.whitening) else None
+        self.whitening: Whitening | None = None
         #: Factor by which mapped rows may be longer than whitened ones.
         self.stretch = 1.0
-        if self.whitening is not None:
-            self.stretch = 1 / float(self.whitening.factors.min(initial=self.whitening.rest))
-            self._shortest /= _MILD  # factors grow by the inverse of the whitening
-            row_map = replace(row_map, whitening=None, intercept_value=None)
+        whitening = row_map.whitening
+        if linear and whitening is not None:
+            factor = float(whitening.factors.min(initial=whitening.rest))
+            if factor >= _MILD:  # with smaller ones, sums would be imprecise
+                self.whitening, self.stretch = whitening, 1 / factor
+                self._shortest /= _MILD  # factors grow by the inverse of the whitening
+                row_map = replace(row_map, whitening=None, intercept_value=None)
         self._map = row_map
         #: Whether mapped rows are whitened. Products round a row differently in blocks of other sizes.
         self.whitens = row_map.whitening is not None
@@ -181,16 +182,11 @@ class BlockMap:
         return rows
 
 
-def _may_whiten_points(whitening: Whitening | None) -> bool:
-    """Whether points and sums may be whitened instead of rows: small factors make sums imprecise."""
-    return whitening is not None and float(whitening.factors.min(initial=whitening.rest)) >= _MILD
-
-
 def widen(X: FloatArray, out: FloatArray) -> None:
     """Write finite half or single precision rows to a float32 array, exactly.
 
-    Half precision comes out in units of ``2**112``. NumPy converts it number by number; here whole rows
-    have their bits moved, several times as fast.
+    Half precision comes out in units of ``2**112``: bits of whole rows are moved, which is several times as
+    fast as NumPy's conversion.
     """
     if X.dtype != np.float16:
         np.copyto(out, X)

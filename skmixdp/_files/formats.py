@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from .._utils.files import refuse_special
-from .._utils.frames import names_of_list, stacked_lists
+from .._utils.frames import names_of_list, pandas_frame, stacked_lists
 from .._utils.validation import how_to_install, listed
 from .temporary import temporary_memory
 from .text import (
@@ -53,7 +53,7 @@ class MissingPackageError(FileError, ImportError):
     """A file of a format whose package is not installed."""
 
 
-class RowFile:
+class RowFile(ABC):
     """An open file of rows; ``where`` is its name in messages."""
 
     def __init__(self, path: Path, where: str) -> None:
@@ -62,11 +62,12 @@ class RowFile:
         with reading(where):
             self._open()
 
+    @abstractmethod
     def _open(self) -> None:
-        """Read the header, if there is one."""
+        """Read the header."""
 
 
-class ArrayFile(RowFile, ABC):
+class ArrayFile(RowFile):
     """Arrays by name, of which ``X`` holds the rows; ``headers`` has the shape and dtype of each."""
 
     headers: dict[str, tuple[tuple[int, ...], np.dtype[Any]]]
@@ -88,18 +89,17 @@ class Layout:
     lengths: tuple[int, ...] = ()
 
 
-class TableFile(RowFile, ABC):
-    """Named columns of numbers or text, whose cells are read one by one.
-
-    ``sizes`` are the numbers of rows of its parts. The columns in ``index`` are the index of a pandas frame.
-    """
+class TableFile(RowFile):
+    """Named columns of numbers or text, whose cells are read one by one."""
 
     names: list[str]
+    #: Names of the columns that are the index of a pandas frame.
     index: Sequence[str] = ()
 
     @property
     @abstractmethod
-    def sizes(self) -> list[int]: ...
+    def sizes(self) -> list[int]:
+        """The numbers of rows of its parts."""
 
     @abstractmethod
     def frame(self) -> pd.DataFrame:
@@ -309,13 +309,8 @@ class ArrowFile(TableFile):
         parts = (piece for i in range(len(self.sizes)) for piece in self._read(i, self.names))
         with reading(self.where):
             table = pa.concat_tables([self.schema.empty_table(), *parts])
-            frame: pd.DataFrame = table.to_pandas(
-                # pandas would turn integers with a missing value into floats, and fail for dates that Python
-                # does not have.
-                integer_object_nulls=True,
-                ignore_metadata=True,
-                types_mapper=lambda kind: pd.ArrowDtype(kind) if str(kind).startswith("date") else None,
-            )
+            # pandas would turn integers with a missing value into floats.
+            frame: pd.DataFrame = pandas_frame(table, integer_object_nulls=True, ignore_metadata=True)
             return frame
 
     def layout(self, columns: Sequence[str]) -> Layout:

@@ -24,25 +24,19 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Shard:
-    """A part of the rows. ``where`` names it in messages, and messages about rows name only its ``file``.
+    """A part of the rows; what reads them raises a ValueError that names the shard."""
 
-    ``rows`` reads the features (n_rows, n_features) piece by piece, ``labels`` the labels (n_rows,), and
-    ``ids`` those of persons (n_rows,); ValueErrors name the shard. If ``is_mapped``, the one piece is an
-    array that nothing decodes. ``labels``, ``ids`` and the ``names`` of features may be None, and so may
-    ``frame``, which reads the features as cells.
-    """
-
-    where: str
-    file: str
+    where: str  # its name in messages
+    file: str  # its name in messages about rows
     n_rows: int
     n_features: int
     dtype: np.dtype[Any]
-    rows: Callable[[], Iterator[Array]]
+    rows: Callable[[], Iterator[Array]]  # reads the features (n_rows, n_features) piece by piece
     labels: Callable[[], Array] | None = None
-    is_mapped: bool = False
-    names: tuple[str, ...] | None = None
-    ids: "Callable[[], pd.Series[Any]] | None" = None
-    frame: Callable[[], pd.DataFrame] | None = None
+    is_mapped: bool = False  # whether the one piece is an array that nothing decodes
+    names: tuple[str, ...] | None = None  # of the features
+    ids: "Callable[[], pd.Series[Any]] | None" = None  # of persons, (n_rows,)
+    frame: Callable[[], pd.DataFrame] | None = None  # reads the features as cells
 
 
 def array_shard(
@@ -65,10 +59,7 @@ def array_shard(
 
 @dataclass(frozen=True)
 class Wanted:
-    """The data to take from files: labels, ids of persons, and features, by the names of columns or arrays.
-
-    Features are ``columns``, or all but those in ``exclude``.
-    """
+    """What to take from files: labels, ids of persons, and features; None of ``columns`` is all others."""
 
     label: str | None = None
     group: str | None = None

@@ -93,22 +93,7 @@ def check_expansion(n_bytes: int, path: Path, where: str) -> None:
 
 @dataclass(frozen=True)
 class TextForm:
-    """How a table is written as text.
-
-    Attributes
-    ----------
-    separator : str or None
-        The character between cells, or ``"tab"``. None is a tab in files that end in ``.tsv``, and else a
-        comma.
-    decimal : {".", ","} or None
-        The decimal mark. With a comma, points may separate groups of three digits; between commas, such
-        numbers are quoted. None is a point.
-    encoding : str or None
-        None is that of the byte-order mark, and UTF-8 without one.
-    names : tuple of str or None
-        Names of the columns of files without a line of names; if there are none, ``c1``, ``c2``, ... None
-        takes them from the first line.
-    """
+    """How a table is written as text; None stands for what :func:`open_rows` says."""
 
     separator: str | None = None
     decimal: str | None = None
@@ -310,16 +295,13 @@ def with_point(cell: str) -> str:
     return text.replace(",", ".") if _COMMA.fullmatch(text) else cell
 
 
-def _number_with_comma(cell: str) -> float | None:
-    """As :func:`number_of`, with decimal commas; a point must separate groups of three digits."""
-    pointed = with_point(cell)
-    return None if pointed is cell and "." in cell else number_of(pointed)
-
-
 def numbers_of(cells: Sequence[str], decimal: str | None) -> tuple[NDArray[np.float64], bool]:
     """The numbers in cells, with NaN for other cells, and whether all other cells are empty."""
-    read = number_of if decimal != "," else _number_with_comma
-    values = [read(cell) for cell in cells]
+    if decimal == ",":  # a point must separate groups of three digits
+        pairs = ((with_point(cell), cell) for cell in cells)
+        values = [None if text is cell and "." in cell else number_of(text) for text, cell in pairs]
+    else:
+        values = list(map(number_of, cells))
     return np.array(values, dtype=np.float64), None not in values
 
 

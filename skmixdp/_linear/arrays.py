@@ -71,22 +71,15 @@ def row_dots(A: Array, B: Array, dtype: DTypeLike) -> Array:
     if not isinstance(A, np.ndarray):
         return (astype(A, dtype) * astype(B, dtype)).sum(dim=1)
     if A is B and A.dtype != dtype and A.size > _IN_CACHE:
-        return _widened_squares(A, np.dtype(dtype))
+        # Converted a few rows at a time: einsum converts entries one by one, which takes twice as long.
+        dots = np.empty(len(A), dtype)
+        for rows in parts_in_cache(A):
+            wide = A[rows].astype(dtype)
+            dots[rows] = row_dots(wide, wide, dtype)
+        return dots
     if A.dtype == dtype and A.shape[1] >= _LONG and A.strides[1] == A.itemsize:
         return np.vecdot(A, B)
     return np.einsum("ij,ij->i", A, B, dtype=np.dtype(dtype))  # type: ignore[arg-type]
-
-
-def _widened_squares(A: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Sums of squares (n,) of ``A`` (n, k) in another dtype, which is converted a few rows at a time.
-
-    ``einsum`` takes twice as long, since it converts entries one by one.
-    """
-    dots = np.empty(len(A), dtype)
-    for rows in parts_in_cache(A):
-        wide = A[rows].astype(dtype)
-        dots[rows] = row_dots(wide, wide, dtype)
-    return dots
 
 
 def parts_in_cache(A: Array) -> Iterator[slice]:
@@ -119,9 +112,8 @@ def row_norms(X: Array) -> Array:
 def row_norm_bounds(C: Array) -> Array:
     """Upper bound on the L2 norm of each row of (n, k), shape (n,), float64.
 
-    Squares are added up in the dtype of ``C``, which is faster than :func:`row_norms` and off by no
-    more than ``dot_error`` of their sum: that, and the squares that may have underflowed, are
-    added. The bound exceeds the norm by some ``k eps / 2`` of it.
+    Squares are added up in the dtype of ``C``, which is faster than :func:`row_norms`. Their rounding, at
+    most ``dot_error`` of their sum, and what may have underflowed are added: some ``k eps / 2`` of the norm.
     """
     xp, dtype, k = namespace_of(C), dtype_of(C), C.shape[1]
     if k == 1:
@@ -166,9 +158,8 @@ def finite(X: FloatArray) -> FloatArray:
 def scale_rows(C: Array, factors: Array) -> Array:
     """Multiply each row of ``C`` (n, k) by its factor (n,), in place, and return the factors used.
 
-    A factor of 0 makes a row 0, even of NaN. So does a factor below the smallest normal
-    number of the dtype of ``C``, in which it would be rounded by more than a fixed fraction,
-    and one that makes the row overflow.
+    A factor of 0 makes a row 0, even of NaN. So does one that makes the row overflow, or is below the
+    smallest normal number of the dtype of ``C``, in which it would be rounded by more than a fixed fraction.
     """
     xp, dtype = namespace_of(C), dtype_of(C)
     usable = factors >= float(np.finfo(dtype).tiny)  # false for NaN
@@ -235,8 +226,7 @@ def remove_mean_output(G: FloatArray) -> FloatArray:
 def principal_axes(X: FloatArray, weighted: FloatArray | None = None) -> tuple[FloatArray, ...]:
     """Principal axes (d_in, r) of the span of rows, second moments (r,) along them, and the rows (n, r).
 
-    ``weighted`` rows (n, d_in) are multiplied by weights; None is weight 1. With d_in rows or more, the axes
-    span the whole space.
+    ``weighted`` are the rows times weights. With d_in rows or more, the axes span the whole space.
     """
     span = np.eye(X.shape[1]) if len(X) >= X.shape[1] else np.linalg.qr(X.T)[0]
     rows = X @ span
@@ -245,10 +235,9 @@ def principal_axes(X: FloatArray, weighted: FloatArray | None = None) -> tuple[F
 
 
 def orthonormal_columns(candidates: FloatArray, n_columns: int) -> FloatArray:
-    """The first ``n_columns`` independent rows of ``candidates`` (m, d_in), orthonormalised: (d_in, P).
+    """The first ``n_columns`` independent rows of unit ``candidates`` (m, d_in), orthonormalised: (d_in, P).
 
-    Candidates have unit length. One whose component outside the span of those before it is shorter than 1e-6
-    is dropped, so P is at most the rank.
+    One whose component outside the span of those before it is shorter than 1e-6 is dropped.
     """
     remaining = candidates
     while True:

@@ -36,43 +36,25 @@ _MANY_ROWS = 4096
 
 
 class Loss(Protocol):
-    """The interface of losses. Losses of one class with the same number of outputs are equal.
+    """The interface of losses. Losses of one class with the same number of outputs are equal."""
 
-    Attributes
-    ----------
-    name : str
-        Its name in messages.
-    n_outputs : int
-        Number of outputs k.
-    curvature : float
-        Largest eigenvalue of the Hessian in one row's outputs.
-    lipschitz : float
-        Largest L2 norm of a residual.
-    sum_to_zero : bool
-        Whether residuals sum to zero over the outputs, so that the noise's component
-        outside that subspace carries nothing and may be removed after the release.
-    noise_per_output : float
-        Target of balanced steps for the standard deviation of the noise in an output.
-    quadratic : bool
-        Whether the Hessian is the identity for all outputs.
-    has_classes : bool
-        Whether ``y`` holds class indices (n,); else it holds a label or target for each output, (n, k).
-    """
-
-    name: str
+    name: str  # in messages
     n_outputs: int
-    curvature: float
-    lipschitz: float
+    curvature: float  # largest eigenvalue of the Hessian in one row's outputs
+    lipschitz: float  # largest L2 norm of a residual
+    #: Whether residuals sum to zero over the outputs, so that the noise's component outside that subspace
+    #: carries nothing and may be removed after the release.
     sum_to_zero: bool
+    #: Target of balanced steps for the standard deviation of the noise in an output.
     noise_per_output: float
-    quadratic: bool
+    quadratic: bool  # whether the Hessian is the identity for all outputs
+    #: Whether ``y`` holds class indices (n,); else it holds a label or target for each output, (n, k).
     has_classes: bool
 
     def residuals(self, Z: Array, y: Labels) -> Array:
-        """Derivative of each row's loss in its outputs, shape (n, k), which may overwrite ``Z``.
+        """Derivative (n, k) of each row's loss in its outputs, which may overwrite ``Z``.
 
-        ``Z`` and ``y`` are NumPy arrays or torch tensors. A row's residuals depend on that row alone, bit for
-        bit.
+        A row's residuals depend on that row alone, bit for bit.
         """
 
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
@@ -125,12 +107,9 @@ class SoftmaxLoss:
 
 
 def _at_least(least: float, R: Array) -> None:
-    """Raise smaller entries of an array to ``least``, in place.
-
-    Processors take a hundred times as long for subnormal numbers, which such probabilities or their squares
-    would be. On devices they do not, and tensors stay as they are.
-    """
-    # Other entries stay the same in either case. NaN fails the test.
+    """Raise smaller entries of an array to ``least``, in place; tensors stay as they are."""
+    # Processors take a hundred times as long for subnormal numbers, which such probabilities or their squares
+    # would be. Other entries stay the same in either case. NaN fails the test.
     if isinstance(R, np.ndarray) and not R.min() >= least:
         np.clip(R, least, np.inf, out=R)  # with both bounds, a third of the time of np.maximum
 
@@ -158,10 +137,7 @@ class LogisticLoss:
 
 @dataclass(unsafe_hash=True)
 class MultilabelLoss(LogisticLoss):
-    """Sum of the cross-entropies of ``n_outputs`` labels, each with its own logit.
-
-    Here ``y`` (n, k) is 1 for the labels of a row, and 0 for the others.
-    """
+    """Sum of the cross-entropies of labels, each with its own logit; ``y`` (n, k) is 1 for those of a row."""
 
     name = "logistic loss of several labels"
     has_classes = False
@@ -183,10 +159,7 @@ class MultilabelLoss(LogisticLoss):
 
 @dataclass(unsafe_hash=True)
 class SquaredLoss:
-    """Half the squared error of ``n_outputs`` targets; here ``y`` holds (n, k) targets.
-
-    Targets are of unit scale: ``noise_per_output`` is a fraction of their standard deviation.
-    """
+    """Half the squared error of targets ``y`` (n, k) of unit scale."""
 
     name = "squared loss"
     curvature = 1.0
@@ -208,11 +181,10 @@ class SquaredLoss:
 
 @dataclass(unsafe_hash=True)
 class WeightedLoss:
-    """A loss whose labels may have weights of rows, see :func:`with_weights`.
+    """A loss that is multiplied by the weight of each row, if labels have one, see :func:`with_weights`.
 
-    The loss of a row, and so its gradient, is multiplied by the weight of that row. Labels without weights
-    have weight 1. Constants and Hessians are those of the inner loss. Gradients of private rows are clipped
-    before they are weighted: see :func:`~skmixdp.components.clipping.weighted_query`.
+    Constants and Hessians are those of the inner loss. Gradients of private rows are clipped before they are
+    weighted: see :func:`~skmixdp.components.clipping.weighted_query`.
     """
 
     inner: Loss

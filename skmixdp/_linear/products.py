@@ -13,7 +13,7 @@ from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
 from types import ModuleType
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -76,20 +76,6 @@ _Loops = TypeVar("_Loops")
 ClippedSums = Callable[[FloatArray, NDArray[np.int8], FloatArray, FloatArray, float, slice], FloatArray]
 
 
-class MeanGradients(NamedTuple):
-    """Compiled loops over rows ``X`` (n_rows, d_in) by person, and residuals ``C^T`` (m, n_places), float32.
-
-    ``factors(C^T, norms, longest)`` (n_places,) make no term ``c_i x_i^T`` longer than ``longest``. With
-    lengths that are not finite they are 0. ``write(X, C^T, weights, place, first, out)`` forms ``sum_i w_i
-    c_i x_i^T`` of each person, (n_persons, m, d_in), in float64 and returns their lengths (n_persons,). The
-    rows of person p are ``X[first[p]:first[p + 1]]``, their residuals and weights are at the ``place`` of
-    each, and these alone decide what is written.
-    """
-
-    factors: Callable[[FloatArray, FloatArray, float], FloatArray]
-    write: Callable[..., FloatArray]
-
-
 def is_narrow(n_rows: int, d_in: int) -> bool:
     """Whether rows (n_rows, d_in) are held column by column."""
     if d_in <= NARROW:
@@ -105,13 +91,11 @@ def _numba_is_installed() -> bool:
 
 
 def row_memory(n_rows: int, d_in: int, dtype: DTypeLike) -> FloatArray:
-    """A new array (n_rows, d_in) for rows, in the memory order that is fastest to multiply.
-
-    Narrow rows are held column by column. Wide ones start where processors load vectors fastest: passes over
-    rows of 512 entries with ten outputs then take 0.85 of the time.
-    """
+    """A new array (n_rows, d_in) for rows, in the memory order that is fastest to multiply."""
     if is_narrow(n_rows, d_in):
         return np.empty((n_rows, d_in), dtype, order="F")
+    # Wide rows start where processors load vectors fastest: passes over rows of 512 entries with ten outputs
+    # then take 0.85 of the time.
     size = np.dtype(dtype).itemsize
     stride = -(-d_in * size // _ALIGNMENT) * _ALIGNMENT if d_in >= _PADDED else d_in * size
     memory = np.empty(n_rows * stride + _ALIGNMENT, np.uint8)
@@ -123,9 +107,8 @@ def row_memory(n_rows: int, d_in: int, dtype: DTypeLike) -> FloatArray:
 def read_ahead(X: FloatArray) -> None:
     """Read rows (n_rows, d_in) in the order of memory, so that they are in the cache.
 
-    A product reads several rows at a time, for which processors fetch less from memory in advance. Both
-    products of 512 features with few points then take 0.9 of the time. All numbers are read as whole numbers,
-    so that none can raise a warning.
+    A product reads several rows at a time, for which processors fetch less in advance. Both products of 512
+    features with few points then take 0.9 of the time. Whole numbers are read, so that none raises a warning.
     """
     (stride, step), size = X.strides, X.itemsize
     length = X.shape[1] * size
@@ -143,11 +126,8 @@ def row_products(
     """``X points^T``, shape (rows, m), of rows (rows, d_in) and points (m, d_in).
 
     They are in the memory of ``out`` (rows, m), which is C-contiguous, in either order. Points in Fortran
-    order are multiplied fastest. Only shapes and memory order decide how products are computed, so those of a
-    row depend on that row alone.
-
-    With an ``appended`` constant after each row's last entry, points have one more entry: rows of a power of
-    two of features are multiplied faster than those with one more.
+    order are multiplied fastest, and rows of a power of two of features faster than those with one more, an
+    ``appended`` constant. Only shapes and memory order decide how products are computed.
     """
     if appended is not None:
         products = row_products(X, points[:, :-1], out)
@@ -226,7 +206,7 @@ def clipped_sums(n_rows: int, d_in: int, m: int, dtype: DTypeLike) -> ClippedSum
     return compiled() if few and many and np.dtype(dtype) == np.float32 else None
 
 
-def mean_gradients(n_persons: int, d_in: int, m: int, dtype: DTypeLike) -> MeanGradients | None:
+def loops_of_persons(n_persons: int, d_in: int, m: int, dtype: DTypeLike) -> ModuleType | None:
     """The loops that form mean gradients of persons with ``m`` outputs; None where NumPy is faster."""
     many = work_of_pass(n_persons, d_in, m) >= _FEWEST_OF_PERSONS
     few = 0 < d_in <= _MOST_FEATURES and 0 < m <= _MOST_OUTPUTS
@@ -240,9 +220,9 @@ def compiled() -> ClippedSums | None:
 
 
 @cache
-def compiled_gradients() -> MeanGradients | None:
-    """The compiled loops for persons, if they can be used."""
-    return checked_loops(lambda of: MeanGradients(of.shortening, of.mean_gradients), gradients_are_right)
+def compiled_gradients() -> ModuleType | None:
+    """The compiled loops, if those for persons can be used."""
+    return checked_loops(lambda loops: loops, gradients_are_right)
 
 
 def checked_loops(
@@ -282,15 +262,15 @@ def _clipped_sums_of(loops: ModuleType) -> ClippedSums:
     return sums
 
 
-def gradients_are_right(loops: MeanGradients) -> bool:
+def gradients_are_right(loops: ModuleType) -> bool:
     """Whether a few gradients are right, of persons with none to nine rows."""
     X, C = np.cos(np.arange(225)).reshape(45, 5), np.sin(np.arange(90)).reshape(2, 45)
     X, C = X.astype(np.float32), C.astype(np.float32)
     place, first = np.arange(45)[::-1].copy(), np.cumsum(np.arange(11)) - np.arange(11)
     norms, sums = np.sqrt(np.sum(X.astype(np.float64) ** 2, axis=1)), np.empty((10, 2, 5))
-    factors = loops.factors(C, norms, 0.3)
+    factors = loops.shortening(C, norms, 0.3)
     terms = np.sqrt(np.sum(C.astype(np.float64) ** 2, axis=0)) * norms
-    lengths = loops.write(X[place], C, factors, place, first, sums)
+    lengths = loops.mean_gradients(X[place], C, factors, place, first, sums)
     weighted = C * (0.3 / np.maximum(terms, 0.3))
     exact = np.array([weighted[:, place[i:j]] @ X[place[i:j]] for i, j in pairwise(first.tolist())])
     right = np.allclose(sums, exact, rtol=0, atol=1e-12)

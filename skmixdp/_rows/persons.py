@@ -13,6 +13,7 @@ hold. What a row contributes is therefore the same, bit for bit. Sums over rows 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._linear.arrays import Array, FloatArray, largest_entries, row_norms, row_slices
-from .._linear.products import NARROW, MeanGradients, add_products, is_narrow, mean_gradients
+from .._linear.products import NARROW, add_products, is_narrow, loops_of_persons
 from .._linear.sums import Cascade, SumError
 from .._utils.validation import check_finite
 from .blockwise import check_lengths, numbers_in_lanes
@@ -245,7 +246,7 @@ class PersonRows(PrivateRows):
                 if C is None:
                     k = residuals.shape[1]
                     if mean_clip is not None:
-                        compiled = mean_gradients(self.n_rows, X.shape[1], k, X.dtype)
+                        compiled = loops_of_persons(self.n_rows, X.shape[1], k, X.dtype)
                     if compiled is None:
                         C = np.zeros((len(self._norms) + 1, k))  # the last row stays 0
                     else:
@@ -326,7 +327,7 @@ class PersonRows(PrivateRows):
         self,
         C: FloatArray,
         clip: Any,
-        compiled: MeanGradients,
+        compiled: ModuleType,
         longest: float,
         unit: float,
         counting: FloatArray,
@@ -337,7 +338,7 @@ class PersonRows(PrivateRows):
         k, d_in = len(C), self._X.shape[1]
         places = self._places
         step = min(max(_FORMED_ENTRIES // (k * d_in), 1), places.part_rows)
-        shortening = compiled.factors(C, self._norms, longest)
+        shortening = compiled.shortening(C, self._norms, longest)
         weights = shortening * (places.weight / unit)
         total, lengths, formed = Cascade(), np.empty(self.n_rows), np.empty((step, k, d_in))
 
@@ -350,7 +351,7 @@ class PersonRows(PrivateRows):
             first = places.first[persons.start : persons.stop + 1]
             means = formed[: len(first) - 1]
             # The addition covers squares that may have underflowed.
-            norms = _UP * compiled.write(self._by_person, C, weights, places.place, first, means)
+            norms = _UP * compiled.mean_gradients(self._by_person, C, weights, places.place, first, means)
             norms += _UNDERFLOWED
             share = counting[persons]
             factors = clip.weights(

@@ -73,21 +73,16 @@ _PAGE = """<!DOCTYPE html>
 
 
 class Section(NamedTuple):
-    """A part of a document; what is empty is left out.
-
-    ``rows`` are names and values, or cells below ``columns``. ``paragraphs`` stand before them, ``bullets``
-    and ``notes`` after them. In HTML, ``scale`` is a probability between a coin toss and 1 that is drawn,
-    and ``bars`` are texts with a part and a total.
-    """
+    """A part of a document; what is empty is left out."""
 
     title: str = ""
-    rows: Sequence[Sequence[object]] = ()
+    rows: Sequence[Sequence[object]] = ()  # names and values, or cells below ``columns``
     columns: Sequence[str] = ()
-    paragraphs: Sequence[str] = ()
-    bullets: Sequence[str] = ()
-    notes: Sequence[str] = ()
-    scale: float | None = None
-    bars: Sequence[tuple[str, float, float]] = ()
+    paragraphs: Sequence[str] = ()  # before the rows
+    bullets: Sequence[str] = ()  # after the rows
+    notes: Sequence[str] = ()  # after the bullets
+    scale: float | None = None  # in HTML, a probability between a coin toss and 1 that is drawn
+    bars: Sequence[tuple[str, float, float]] = ()  # in HTML, texts with a part and a total
     level: int = 2
 
     @property
@@ -116,10 +111,7 @@ class Document(ABC):
 
 
 def as_text(first: str, sections: Iterable[Section]) -> str:
-    """Sections below a ``first`` line, as text with aligned columns.
-
-    Long values of names are wrapped, but the first, which is a claim with its note.
-    """
+    """Sections below a ``first`` line, as aligned text; long values are wrapped but the first, a claim."""
     lines = [printable(first)] if first else []
     for section in sections:
         table = [section.columns, *section.rows] if section.columns else section.rows

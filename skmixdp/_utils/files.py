@@ -28,11 +28,10 @@ def target_of(path: Path) -> Path:
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[BinaryIO]:
-    """A binary file that replaces the file ``path`` in one step when the block ends without an error.
+    """A binary file that replaces the plain file ``path`` in one step when the block ends without an error.
 
-    A reader sees the former content or all of the new one, even after an error or a crash. Drafts are named
-    ``.*.tmp``; a killed process may leave one behind, and nothing reads it. A link stays one, and the
-    file that it leads to is replaced; a folder, a device or a pipe is a ValueError.
+    A reader sees the former content or all of the new one, even after a crash. A killed process may leave a
+    draft ``.*.tmp``, which nothing reads. A link stays one, and the file that it leads to is replaced.
     """
     path = target_of(path)
     # A random name, since several threads and processes may write the same file.
@@ -56,13 +55,10 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_arrays(file: BinaryIO, **arrays: Any) -> None:
-    """Write arrays as an ``.npz`` archive; an interruption is raised unchanged.
-
-    An archive that is interrupted cannot be closed, and NumPy raises the error of closing it instead.
-    """
+    """Write arrays as an ``.npz`` archive; an interruption is raised unchanged."""
     try:
         np.savez(file, **arrays)
-    except ValueError as error:
+    except ValueError as error:  # of closing an archive that was interrupted
         if isinstance(error.__context__, KeyboardInterrupt):
             raise error.__context__ from None
         raise

@@ -4,7 +4,7 @@ Messages name columns, and never a cell, its row, or how many cells are odd.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -38,16 +38,14 @@ def is_list(column: Any) -> bool:
 
 
 def stacked_lists(column: Any, where: str, length: int | None = None) -> Array:
-    """Lists of numbers, of any type that pandas, polars or pyarrow has for them, as rows (n, length).
+    """Lists of numbers of one length, or of the first's, of pandas, polars or pyarrow, as rows (n, length).
 
-    Other cells, and lists of other lengths, are refused. ``where`` names the column, as in "the column 'emb'
-    of X". Without a ``length``, all lists must have the length of the first.
+    Other cells are refused. ``where`` names the column, as in "the column 'emb' of X".
     """
     try:
+        column = column.to_arrow() if hasattr(column, "to_arrow") else column  # of polars
         if hasattr(column, "type"):
             rows = _of_arrow(column)
-        elif hasattr(column, "to_arrow"):  # of polars
-            rows = _of_arrow(column.to_arrow())
         else:
             rows = np.array([*column]) if len(column) else np.empty((0, length or 1))
         fits = rows.ndim == 2 and rows.dtype.kind in "biuf" and rows.shape[1] == (length or rows.shape[1])
@@ -83,12 +81,14 @@ class CellSource(ABC):
         """All columns as cells in memory."""
 
 
-def pandas_frame(X: Any) -> Any:
+def pandas_frame(X: Any, **options: bool) -> Any:
     """A table of pyarrow as a data frame of pandas; other objects unchanged."""
     if not is_arrow(X):
         return X
     # Dates stay as they are: Python has none after year 9999, and an error would quote the year.
-    return X.to_pandas(types_mapper=lambda kind: pd.ArrowDtype(kind) if str(kind)[:4] == "date" else None)
+    return X.to_pandas(
+        types_mapper=lambda kind: pd.ArrowDtype(kind) if str(kind).startswith("date") else None, **options
+    )
 
 
 def is_plain(X: pd.DataFrame) -> bool:
@@ -104,10 +104,8 @@ def is_compact(types: Iterable[object]) -> bool:
 def numeric_frame(X: Any, name: str, *, compact: bool = False) -> Any:
     """A table of pandas, polars or pyarrow as a data frame of float64, with a column for each entry of lists.
 
-    A ``compact`` frame may hold columns of float32 as they are.
-
-    Data frames of plain or sparse columns stay as they are, as do arrays. So do tables with cells that are
-    no numbers, which :func:`~skmixdp._utils.validation.check_table` refuses.
+    A ``compact`` frame may hold columns of float32 as they are. Arrays and frames of plain or sparse columns
+    stay as they are. So do tables with other cells than numbers, which ``check_table`` refuses.
     """
     if not is_frame(X):
         return X
@@ -115,7 +113,7 @@ def numeric_frame(X: Any, name: str, *, compact: bool = False) -> Any:
     names = X.column_names if arrow else [*X.columns]
     if len(set(names)) < len(names):
         twice = [label for place, label in enumerate(names) if label in names[:place]]
-        raise ValueError(f"{name} has several columns of the names {_listed(twice)}; give each its own name.")
+        raise ValueError(f"{name} has several columns of the names {twice[:8]}; give each its own name.")
     if isinstance(X, pd.DataFrame):
         if is_plain(X) or any(isinstance(dtype, pd.SparseDtype) for dtype in X.dtypes):
             return X
@@ -149,7 +147,7 @@ def numeric_frame(X: Any, name: str, *, compact: bool = False) -> Any:
         rows[:, first] = values
         labels.append(label)
     if dates:
-        raise ValueError(f"{name} holds dates or durations in the columns {_listed(dates)}; {ENCODE}")
+        raise ValueError(f"{name} holds dates or durations in the columns {dates[:8]}; {ENCODE}")
     if len(labels) > len(names):
         labels = [*map(str, labels)]
     return pd.DataFrame(rows, columns=labels, copy=False)
@@ -170,10 +168,6 @@ def numbers_of(column: Any) -> Any:
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     except Exception:  # a cell may be of any class
         return None
-
-
-def _listed(names: Sequence[Any]) -> str:
-    return f"[{', '.join(map(repr, names[:8]))}{', ...' if len(names) > 8 else ''}]"
 
 
 def is_frame(X: object) -> TypeGuard[Any]:

@@ -33,9 +33,8 @@ from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limi
 def own_state() -> Iterator[None]:
     """A context or decorator in which every public function and method reads private rows.
 
-    NumPy and SciPy raise no errors and warnings of numbers in it. With settings of the user, one tiny or huge
-    private entry could end what many rows go through, or warn of itself. No other errors but those of
-    :func:`own_errors` leave it.
+    NumPy and SciPy raise no errors and warnings of numbers in it: with settings of the user, one private
+    entry could end a fit, or warn of itself. Only errors of :func:`own_errors` leave it.
     """
     silent: dict[str, Any] = {"all": "ignore"}
     with np.errstate(**silent), special.errstate(**silent), own_errors():
@@ -46,8 +45,7 @@ def own_state() -> Iterator[None]:
 def own_errors() -> Iterator[None]:
     """A context or decorator that only errors leave that this package wrote.
 
-    Those of other libraries may quote private cells in their class, text, notes, cause or context, so an
-    error of the package replaces them.
+    They replace those of other libraries, which may quote private cells in class, text, notes or cause.
     """
     try:
         yield
@@ -65,8 +63,7 @@ def own_errors() -> Iterator[None]:
 def public_code() -> Iterator[None]:
     """A context of code that sees parameters, names, public rows and released numbers alone.
 
-    Its errors leave :func:`own_errors` as they are. They are those of scikit-learn about names and fitted
-    attributes, of callbacks, of transformers that are fitted to public rows, and of ledgers.
+    Its errors leave :func:`own_errors` as they are, such as those of callbacks and ledgers.
     """
     try:
         yield
@@ -84,10 +81,7 @@ _PACKAGE = __name__.partition(".")[0]
 _RAISE = dis.opmap["RAISE_VARARGS"]
 #: Functions of scikit-learn whose errors tell names and numbers of features, and classes of estimators alone.
 _OF_NAMES = {
-    "check_is_fitted",
-    "_check_feature_names",
-    "_check_n_features",
-    "_get_feature_names",
+    *("check_is_fitted", "_check_feature_names", "_check_n_features", "_get_feature_names"),
     "_num_features",
 }
 
@@ -176,19 +170,10 @@ def finite(numbers: NDArray[Any], *, nan: float = 0.0) -> NDArray[Any]:
 #: The warnings of the fit in this context; None outside of fits.
 _late_warnings: ContextVar[list[str] | None] = ContextVar("_late_warnings", default=None)
 
-
 #: Packages whose frames lie between the line of a user and that of a warning.
 _BETWEEN = (
-    _PACKAGE,
-    "sklearn",
-    "joblib",
-    "contextlib",
-    "numpy",
-    "functools",
-    "copy",
-    "concurrent",
-    "threading",
-    "runpy",
+    *(_PACKAGE, "sklearn", "joblib", "contextlib", "numpy", "functools", "copy", "concurrent"),
+    *("threading", "runpy"),
 )
 
 
@@ -242,10 +227,7 @@ _setting = threading.Lock()
 
 @contextmanager
 def worker_session() -> Iterator[None]:
-    """A context in which :func:`in_parallel` has threads, if BLAS may use several.
-
-    BLAS has one thread within, and so has OpenMP. Their numbers of threads are set back afterwards.
-    """
+    """A context in which :func:`in_parallel` has threads, if BLAS may use several; BLAS has one within."""
     n_threads = 1 if _helpers.get() is not None else min(_allowed_threads(), _MOST_PARTS)
     if n_threads < 2:
         yield
@@ -265,8 +247,8 @@ def worker_session() -> Iterator[None]:
 def one_thread() -> Iterator[None]:
     """A context in which BLAS and OpenMP have one thread, for small work.
 
-    NumPy and SciPy may have separate threads. Those of one library wait for its next product by
-    spinning, while those of another one compute. Small work then takes several times as long.
+    Threads of one library wait for its next product by spinning, while those of another one compute. Small
+    work then takes several times as long.
     """
     pools = pools_of(len(sys.modules))
     # Numbers of threads are read and set under a lock, so that no temporary number of another thread is
@@ -285,7 +267,7 @@ def pools_of(n_modules: int) -> ThreadpoolController:
 
 
 def in_parallel(tasks: Sequence[Callable[[], _Result]]) -> list[_Result]:
-    """The results of all tasks, in their order. Each runs in a copy of the caller's context.
+    """The results of all tasks, in order, each in a copy of the caller's context.
 
     The calling thread takes tasks as the others do. So it need not wait for another one to wake up.
     """
@@ -324,9 +306,7 @@ def in_parallel(tasks: Sequence[Callable[[], _Result]]) -> list[_Result]:
 
 def _allowed_threads() -> int:
     """Number of threads for BLAS, at most one for each processor; 1 where it cannot be set."""
-    blas: list[int] = [
-        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
-    ]
+    blas = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
     affinity = getattr(os, "sched_getaffinity", None)
     processors = (os.cpu_count() or 1) if affinity is None else len(affinity(0))
     return min([processors, *blas]) if blas else 1
@@ -346,9 +326,8 @@ def progress_bar(
     """A bar of ``tqdm`` with its ``options``; without ``items``, the caller updates it.
 
     With ``verbose``, it is shown at once and everywhere. Otherwise it appears on terminals after 2 seconds
-    and goes away at the end, except within :func:`no_bars`. ``hidden`` is a line to show in place of the
-    bar, or nothing if it is empty. Where nobody would see a bar, there is none: the result is ``items``,
-    or None.
+    and goes away at the end, except within :func:`no_bars`. ``hidden`` is a line to show in its place. Where
+    nobody would see a bar, the result is ``items``, or None.
     """
     # In a notebook, bars of tqdm are not output of a terminal.
     seen = verbose or (not _hidden.get() and (sys.stderr.isatty() or "ipykernel" in sys.modules))

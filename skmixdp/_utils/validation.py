@@ -11,7 +11,7 @@ They never name an entry, a row number, or the number of rows that failed.
 
 import difflib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -42,17 +42,13 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Number:
-    """A real number between two bounds; ``closed`` says which of them are allowed.
+    """A real number between two bounds."""
 
-    It is "neither", "left", "right" or "both". ``text`` describes the number in messages. If ``whole``, it
-    must be an integer; ``2.0`` is not one.
-    """
-
-    text: str
+    text: str  # in messages
     low: float = -math.inf
     high: float = math.inf
-    closed: str = "neither"
-    whole: bool = False
+    closed: str = "neither"  # which bounds are allowed: "neither", "left", "right" or "both"
+    whole: bool = False  # whether it must be an integer; ``2.0`` is not one
 
     def admits(self, value: object) -> bool:
         if isinstance(value, float) and not self.whole:  # known sooner than Real, which ledgers ask often
@@ -118,8 +114,7 @@ def number(low: float, high: float = math.inf, *, closed: str = "neither") -> Nu
 def check(name: str, value: object, *allowed: Allowed, remedy: str = "", owner: str = "") -> None:
     """Refuse a parameter that no rule in ``allowed`` admits, by a ValueError with its name and value.
 
-    ``remedy`` ends the message if ``allowed`` does not say what to pass. ``owner`` is the class that has the
-    parameter, if the message should name it.
+    The message names the class that is the ``owner`` of the parameter, and ends with a ``remedy``.
     """
     for rule in allowed:
         if isinstance(rule, (Number, Kind)):
@@ -136,10 +131,9 @@ def check(name: str, value: object, *allowed: Allowed, remedy: str = "", owner: 
 def check_params(
     owner: object, table: Mapping[str, tuple[Allowed, ...]], *, named: bool = False
 ) -> dict[str, Any]:
-    """Check the attributes of an object against a table of allowed values.
+    """The attributes of an object, checked against a table of allowed values; messages may name its class.
 
-    NumPy numbers become Python numbers, since arithmetic in a narrow type would round sensitivities. If
-    ``named``, messages name the owner's class, for objects that are parameters themselves.
+    NumPy numbers become Python numbers, since arithmetic in a narrow type would round sensitivities.
     """
     values = {}
     for name, allowed in table.items():
@@ -167,18 +161,15 @@ def as_float(value: object) -> float | None:
 
 def either(allowed: tuple[Allowed, ...]) -> str:
     """The rules as text. Three or more constants alone follow "one of"."""
-    words = list(_words(allowed))
+    words: list[str] = []
+    for rule in allowed:
+        if rule is FLAG:
+            words += ["True", "False"]
+        else:
+            words.append(rule.text if isinstance(rule, (Number, Kind)) else repr(rule))
     if len(words) > 2 and all(isinstance(rule, str) for rule in allowed):
         return f"one of {', '.join(words)}"
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
-
-
-def _words(allowed: tuple[Allowed, ...]) -> Iterator[str]:
-    for rule in allowed:
-        if rule is FLAG:
-            yield from ("True", "False")
-        else:
-            yield rule.text if isinstance(rule, (Number, Kind)) else repr(rule)
 
 
 def suggestion(name: str, candidates: Iterable[str], n: int = 1) -> str:
@@ -200,10 +191,7 @@ def _letters(name: str) -> str:
 
 
 def refuse_arguments(owner: object, unsupported: Iterable[str], takes: Iterable[str], otherwise: str) -> None:
-    """Refuse names of arguments that ``fit`` does not know, by a TypeError.
-
-    It suggests the closest of the names that it ``takes``; ``otherwise`` is the remedy if none is close.
-    """
+    """Refuse unknown names of arguments by a TypeError that suggests the closest that ``fit`` takes."""
     names, takes = sorted(unsupported), tuple(takes)
     if not names:
         return
@@ -262,11 +250,7 @@ _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 @np.errstate(all="ignore")  # a warning or error of NumPy could reveal tiny or huge rows
 def check_table(X: Any, name: str, *, minimum: int, finite: bool = True, compact: bool = False) -> Array:
-    """A float table of at least ``minimum`` rows, with NaN and infinity only if not ``finite``.
-
-    A ``compact`` one may hold a frame of float32 as it is. To read its rows in another type is up to the
-    caller.
-    """
+    """A float table of at least ``minimum`` rows; a ``compact`` one may hold a frame of float32 as it is."""
     # An array that is already right is kept: for predictions of one row, conversions take most of the time.
     table = X if type(X) is np.ndarray and X.dtype in _FLOATS else _as_floats(X, name, compact)
     if table.ndim != 2:
@@ -302,10 +286,7 @@ def is_single(X: object) -> bool:
 
 
 def with_float_columns(X: Any) -> Any:
-    """A table of pandas, polars or pyarrow with float64 instead of other numbers; other objects unchanged.
-
-    Columns of truth values, text, dates and objects stay as they are.
-    """
+    """A table of pandas, polars or pyarrow with float64 instead of other numbers; all else unchanged."""
     if isinstance(X, pd.DataFrame):
         kinds = [letter_of(dtype) for dtype in X.dtypes]
         places = [j for j, kind in enumerate(kinds) if kind in "iuf" and X.dtypes.iloc[j] != np.float64]
@@ -518,10 +499,7 @@ _WHOLE_COLUMNS = "and wrap a whole ColumnTransformer: PublicOnly(ColumnTransform
 
 
 def join_rows(X: object, X_pub: object) -> Any:
-    """The public rows of one or several sources in one container, with the columns of ``X``.
-
-    Of the PRIVATE rows ``X``, only the number and names of the columns are read.
-    """
+    """Public rows of all sources in one container, with the number and names of columns of PRIVATE rows X."""
     if is_empty(X_pub):
         named = "X_pub=None" if X_pub is None else "an empty X_pub"
         raise ValueError(
@@ -567,11 +545,7 @@ def _columns(X: object) -> tuple[int | None, list[str] | None]:
 def refusal_of(
     estimator: BaseEstimator, X: object, culprit: str, error: Exception, *, numeric: bool = True
 ) -> Exception:
-    """A ValueError or TypeError instead of the ``error`` of ``culprit``, which may quote rows of ``X``.
-
-    It describes the problem by our checks: the columns, if ``estimator`` is fitted, and numbers, if
-    the culprit is ``numeric``.
-    """
+    """A ValueError or TypeError by our own checks, in place of an error of a culprit that may quote rows."""
     kind = TypeError if isinstance(error, TypeError) else ValueError
     if sp.issparse(X):
         return kind(f"{culprit} fails on sparse rows; pass X.toarray(), or check what it takes.")

@@ -123,7 +123,6 @@ ALLOWED = {
     "_rows/blockwise.py::in_parts": (1, "public"),
     "_rows/blockwise.py::selections": (1, "public"),
     "_files/blockmap.py::BlockMap.__init__": (2, "public"),
-    "_files/blockmap.py::_may_whiten_points": (1, "public"),
     "_dask.py::DaskTable.__init__": (1, "public"),
     "_files/formats.py::reading": (1, "public"),
     "_files/formats.py::ArrowFile.__init__": (1, "public"),
