@@ -196,9 +196,14 @@ def transact(
     if checkpoint is not None:
         procedures = checkpoint.resumed(procedures)
     opened: list[Any] = [next(procedure) for procedure in procedures]
-    for message in dict.fromkeys(map(_caveat_of_delta, opened)):
-        if message:
-            warn(message)
+    terms = dict.fromkeys((each.budget.delta, each.n_units, each.unit) for each in opened)
+    for delta, n_units, unit in terms:
+        if delta >= 1 / n_units:
+            whose = "a row" if unit == "row" else f"all rows of a {unit}"
+            warn(
+                f"delta={delta:g} is not below 1/n = {1 / n_units:g}, so the guarantee allows {whose} to be "
+                "published outright with that probability; use a smaller delta."
+            )
     sources = Sources()
     try:
         with ExitStack() as context:
@@ -213,19 +218,6 @@ def transact(
             return drive(cast("list[Procedure[_Result]]", procedures), sources, charges)
     except LostRowsError as error:
         raise LostRowsError(f"{error} {_how_to_go_on(opened, checkpoint)}") from None
-
-
-def _caveat_of_delta(transaction: Transaction) -> str:
-    """Warning of a delta that is large for this many rows or persons; empty for a small one."""
-    delta, n_units, unit = transaction.budget.delta, transaction.n_units, transaction.unit
-    assert n_units is not None
-    if delta < 1 / n_units:
-        return ""
-    what = "a row" if unit == "row" else f"all rows of a {unit}"
-    return (
-        f"delta={delta:g} is not below 1/n = {1 / n_units:g}, so the guarantee allows {what} to be published "
-        "outright with that probability; use a smaller delta."
-    )
 
 
 def _how_to_go_on(transactions: Sequence[Transaction], checkpoint: Checkpoint | None) -> str:

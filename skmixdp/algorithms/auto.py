@@ -191,7 +191,7 @@ class AutoRegression(AdaMix):
             rows_per_feature = info.mu * info.n_effective / len(moments)
             times = min(max((rows_per_feature / _ROWS_OF_LENGTH) ** 1.5, _LEAST_LENGTHS), _MOST_LENGTHS)
             floor = times * math.sqrt(float(moments.sum()))
-        recipe = replace(self, clip_floor=floor)._with_adamix(info, options)
+        recipe = AdaMix.pieces(replace(self, clip_floor=floor), info, options)
         steps = recipe.steps
         assert isinstance(steps, BalancedSteps)
         if info.gradient_bound is not None:
@@ -208,9 +208,6 @@ class AutoRegression(AdaMix):
             steps = replace(steps, momentum=momentum)
             recipe = replace(recipe, steps=steps, update=TailAverage(SGD(momentum)))
         return replace(recipe, comparison=start_comparison(recipe.update, info))
-
-    def _with_adamix(self, info: PublicInfo, options: Options) -> Recipe:
-        return super().pieces(info, options)
 
 
 def _tolerated_noise(info: PublicInfo, moments: FloatArray, sensitivity: float) -> float:

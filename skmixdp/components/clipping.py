@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -93,11 +94,6 @@ class L2Clip(Clip):
         return self.threshold * (1 + 4 * float(np.finfo(dtype).eps) + 2**-33)
 
 
-def gradient_norms(view: PublicView) -> FloatArray:
-    """Lengths (n_pub,) of the public rows' gradients."""
-    return view.gradient_norms
-
-
 @dataclass(frozen=True)
 class AutomaticClip(Clip):
     """Automatic clipping: divides each gradient by its norm plus ``gamma``. It is its own clipper.
@@ -142,7 +138,7 @@ class PublicQuantileClip:
 
     quantile: float
     floor: float
-    measure: Callable[[PublicView], FloatArray] = gradient_norms
+    measure: Callable[[PublicView], FloatArray] = attrgetter("gradient_norms")
 
     def at(self, view: PublicView) -> L2Clip:
         if view.data.n_rows == 0:

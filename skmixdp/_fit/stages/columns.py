@@ -334,7 +334,7 @@ class NoisyColumnScales(Stage):
         if not learned or fit.settings.known_map is not None:
             return None
         share = MOST_SPENT * columns_share(fit.budget.mu, fit.data.n_rows, len(_columns_to_bin(fit)))
-        return share + (_CHECK_SHARE if share and self._is_checked(fit) else 0.0) or None
+        return share + self._share_of_check(fit) if share else None
 
     def rows(self, fit: Fit) -> MappedRows:
         return fit.data.private.mapped(unmapped(fit.data.n_features))
@@ -346,7 +346,7 @@ class NoisyColumnScales(Stage):
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         private, n_features, kinds = fit.data.private, fit.data.n_features, known_kinds(fit)
-        look = _CHECK_SHARE if self._is_checked(fit) else 0.0
+        look = self._share_of_check(fit)
         if look:
             queries = few_dominate(fit.learner, n_features, fit.budget.multiplier(look))
             if not (yield from bind_rows(private.mapped(private.shared_map(_UNIT_ROWS)), queries)):
@@ -377,9 +377,9 @@ class NoisyColumnScales(Stage):
         limits = Columns(np.zeros(n_features), np.ones(n_features), cut=_LARGEST_ENTRY)
         return fit.mapped(row_map=replace(fit.mapping.row_map, columns=limits))
 
-    def _is_checked(self, fit: Fit) -> bool:
-        """Whether a first release tells if the columns need histograms."""
-        return known_kinds(fit) is None and fit.data.n_features > _WIDE
+    def _share_of_check(self, fit: Fit) -> float:
+        """Share of mu squared of a first release that tells whether the columns need histograms."""
+        return _CHECK_SHARE if known_kinds(fit) is None and fit.data.n_features > _WIDE else 0.0
 
     def _with_columns(self, fit: Fit, columns: Columns | None) -> Fit:
         row_map = next_map(fit, columns)

@@ -260,25 +260,23 @@ def start_comparison(inner: Update, info: PublicInfo) -> PostTrainingRelease | N
     share = share_for(info.mu, info.n_private, 1.0, OF_LOSSES)
     if not share or info.view.data.n_rows < FEWEST:
         return None
-    return PostTrainingRelease(share, partial(_better_of_two, inner=inner, info=info))
 
+    def better_head(W: FloatArray, state: Any, multiplier: float) -> Rounds:
+        view, W = info.view, inner.result(W, state)
+        # The limit comes from held-out rows: on its own rows the start is so good that gains are not typical.
+        with np.errstate(all="ignore"):  # a head that diverged is refused later
+            limit = usual_gain(held_out_gains(info, W)) or 1.0
+            if info.gradient_bound is not None:
+                # With skewed targets, rows with large errors matter most.
+                usual = usual_gain(view.gradient_norms)
+                limit *= max(1.0, info.gradient_bound / usual) if usual > 0 else 1.0
+        (released,) = yield gains_query(W, [view.W], limit, view.data.loss)
+        if not float(released[0]) > CLEARLY * multiplier:
+            return W
+        warn_of_sufficient_public_rows(view.data.n_rows)
+        return view.W
 
-def _better_of_two(W: FloatArray, state: Any, multiplier: float, inner: Update, info: PublicInfo) -> Rounds:
-    """Yield the query of the comparison, and return the better head."""
-    view = info.view
-    W = inner.result(W, state)
-    # The limit comes from held-out rows: on its own rows the start is so good that gains are not typical.
-    with np.errstate(all="ignore"):  # a head that diverged is refused later
-        limit = usual_gain(held_out_gains(info, W)) or 1.0
-        if info.gradient_bound is not None:
-            # With skewed targets, rows with large errors matter most.
-            usual = usual_gain(view.gradient_norms)
-            limit *= max(1.0, info.gradient_bound / usual) if usual > 0 else 1.0
-    (released,) = yield gains_query(W, [view.W], limit, view.data.loss)
-    if not float(released[0]) > CLEARLY * multiplier:
-        return W
-    warn_of_sufficient_public_rows(view.data.n_rows)
-    return view.W
+    return PostTrainingRelease(share, better_head)
 
 
 class Comparison(Stage):

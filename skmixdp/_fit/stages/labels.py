@@ -15,7 +15,7 @@ from ..._rows.row_map import TargetMap
 from ..._rows.source import BinCounts, Block, Contribution
 from ..._utils.process import warn_later
 from ..._utils.validation import shown
-from ...components.protocols import FloatArray, PrivateQuery, PublicInfo, ReleasedArray, Rounds
+from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray, Rounds
 from ..stage import RARE, Fit, Price, Stage, Steps
 from ..statistics import (
     OF_ACCURACIES,
@@ -542,7 +542,22 @@ class Adjustment(Stage):
             (counts,) = yield counts_query(labels_alone, classes, part)
             shares = class_shares(counts, multiplier / math.sqrt(part), info.n_effective)
         k, public = len(shares), fit.labels.logits is None and bool(np.any(info.view.W))
-        adjusted = partial(_adjusted, W, shares, info, constant, public)
+
+        def adjusted(strength: float, restored: float) -> FloatArray:
+            """The head with adjusted intercepts, and with a part of the start."""
+            head = np.array(W)
+            if public and restored and len(W) == k:  # one output for two classes has no row for each class
+                rare = np.maximum(0.0, 1 - k * shares)
+                # Scaled so that the outputs of the start are no larger than those of the head.
+                data, start = info.view.data, info.view.W
+                outputs = (W, start) if data.n_rows == 0 else (data.X @ W.T, data.X @ start.T)
+                first, second = (float(np.linalg.norm(each)) for each in outputs)
+                scale = min(1.0, first / second) if second > 0 else 0.0
+                head += restored * rare[:, np.newaxis] * scale * start
+            logs = np.log(shares)
+            head[:, -1] -= strength / constant * (logs - logs.mean() if len(W) == k else logs[1:] - logs[:1])
+            return head
+
         if strength != "auto":
             return adjusted(float(strength), min(1.0, float(strength))), shares
         if np.ptp(shares) == 0:
@@ -561,27 +576,3 @@ class Adjustment(Stage):
         losses = expected_losses(-gains / info.n_effective, error, expected, spread)
         tolerable = np.flatnonzero(losses <= _TOLERATED_LOSS)
         return heads[int(tolerable[-1])] if len(tolerable) else W, shares
-
-
-def _adjusted(
-    W: FloatArray,
-    shares: FloatArray,
-    info: PublicInfo,
-    constant: float,
-    restores: bool,
-    strength: float,
-    restored: float,
-) -> FloatArray:
-    """A head with adjusted intercepts and a part of the start; the last column of rows is ``constant``."""
-    W, k = np.array(W), len(shares)
-    if restores and restored and len(W) == k:  # one output for two classes has no row for each class
-        rare = np.maximum(0.0, 1 - k * shares)
-        # Scaled so that the outputs of the start are no larger than those of the head.
-        data, start = info.view.data, info.view.W
-        outputs = (W, start) if data.n_rows == 0 else (data.X @ W.T, data.X @ start.T)
-        first, second = (float(np.linalg.norm(each)) for each in outputs)
-        scale = min(1.0, first / second) if second > 0 else 0.0
-        W += restored * rare[:, np.newaxis] * scale * start
-    logs = np.log(shares)
-    W[:, -1] -= strength / constant * (logs - logs.mean() if len(W) == k else logs[1:] - logs[:1])
-    return W
