@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,18 +158,7 @@ class LinearHead(PrivateEstimator):
             check_width(y_pub, y.shape[1], kind, "y has", "y_pub")
         return CheckedRows(table, y, X_pub, y_pub, mask)
 
-    def _fit_of(
-        self,
-        rows: CheckedRows,
-        loss: Loss,
-        budget: Budget,
-        data: FitData,
-        fact: str,
-        *,
-        labels: Labels | None = None,
-        logit_adjustment: float | Literal["auto"] = 0,
-        classes: Array | None = None,
-    ) -> Fit:
+    def _fit_of(self, rows: CheckedRows, loss: Loss, budget: Budget, data: FitData, fact: str) -> Fit:
         """The fit before it begins, of checked rows with encoded labels or scaled targets."""
         table, X_pub = rows.table, rows.X_pub
         names, n_features = vars(self).get("feature_names_in_"), table.shape[1]
@@ -234,8 +223,6 @@ class LinearHead(PrivateEstimator):
             ),
             known_map=None if start is None else start._row_map,
             facts=tuple(facts),
-            logit_adjustment=logit_adjustment,
-            classes=classes,
         )
         rows_to_fit = Data(private, loss, rows.selected)
         largest = None if self.max_sample_weight == "auto" else float(self.max_sample_weight)
@@ -248,7 +235,7 @@ class LinearHead(PrivateEstimator):
             data=rows_to_fit,
             public=PublicRows(X_pub, rows.y[:0] if rows.y_pub is None else rows.y_pub, X_unlabeled),
             weights=Weights(rows_to_fit, sample_weight, largest),
-            labels=labels or Labels(),
+            labels=Labels(),
         )
 
     def _prepared(self, fit: Fit, data: FitData) -> EstimatorProcedure:

@@ -120,22 +120,20 @@ class LogisticHead(Classifier, PrivateConfusionMixin, LinearHead):
         else:
             rows.y, rows.y_pub, origin = encode_classes(self, rows.y, rows.y_pub)
             kind, loss = "classes", classification_loss(len(self.classes_))
-        fit = self._fit_of(
-            rows,
-            loss,
-            budget,
-            data,
-            f"the {kind} ({origin})",
+        fit = self._fit_of(rows, loss, budget, data, f"the {kind} ({origin})")
+        settings = replace(
+            fit.settings,
             logit_adjustment=self.logit_adjustment,
+            self_training=bool(self.self_training),
             classes=self.classes_,
         )
+        fit = replace(fit, settings=settings)
         if isinstance(self.class_weight, str):
             refuse_without_counts("class_weight", self.class_weight, fit)
             fit = replace(fit, weights=replace(fit.weights, n_counted=len(self.classes_)))
         elif self.class_weight is not None:
             of_classes = check_class_weight(self.class_weight, self.classes_)
             fit = replace(fit, weights=replace(fit.weights, of_classes=of_classes))
-        fit = replace(fit, settings=replace(fit.settings, self_training=bool(self.self_training)))
         return self._prepared(fit, data)
 
     def _refuse_for_several_labels(self) -> None:

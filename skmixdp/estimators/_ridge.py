@@ -1,7 +1,7 @@
 """The ridge regression."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -170,8 +170,8 @@ class RidgeHead(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: ignore[
             price_alone=alone,
         )
         fact = f"centre and scale of the targets ({origin})"
-        fit = self._fit_of(rows, SquaredLoss(n_targets), budget, data, fact, labels=labels)
-        return self._prepared(fit, data)
+        fit = self._fit_of(rows, SquaredLoss(n_targets), budget, data, fact)
+        return self._prepared(replace(fit, labels=labels), data)
 
     def _training_rows(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Mapped rows and scaled targets, as the fit used them; for audits."""
