@@ -382,7 +382,6 @@ ALLOWED = {
     "model_selection/_evaluation/groups.py::Parts.of": (2, "public"),
     "model_selection/_evaluation/groups.py::Parts._crossed": (2, "own"),
     "model_selection/_evaluation/groups.py::GroupedEvaluation.compare": (2, "released"),
-    "model_selection/_evaluation/groups.py::GroupedEvaluation.__str__": (1, "released"),
     "model_selection/_evaluation/scores.py::ScoreEvaluation._area": (1, "released"),
     "model_selection/_evaluation/scores.py::ScoreEvaluation.calibration_curve": (1, "released"),
     "_papers/splits.py::_inverse_triangle": (1, "public"),

@@ -148,24 +148,16 @@ class GroupedEvaluation(Document):
         others = [place for place, group in enumerate(groups) if group != first]
         return pd.DataFrame(compared[others], table.index[others], list(Estimate._fields))
 
-    def __str__(self) -> str:
-        table = self.summary()
-        metrics = table.columns.get_level_values(0).unique()
-        groups = range(len(self))
-        cells = [[_cell(Estimate(*table[name].iloc[place]), name) for place in groups] for name in metrics]
-        text = pd.DataFrame(cells, metrics, list(map(name_of, self.groups))).to_string()
-        return "\n".join(filter(None, [self.no_guarantee, self._heading, text, cost_of(self.privacy)]))
-
-    __repr__ = __str__
-
     def _sections(self) -> list[Section]:
-        table = self.summary()
-        names = list(dict.fromkeys(table.columns.get_level_values(0)))
+        table, groups = self.summary(), range(len(self))
         rows = [
-            (group, f"{row['rows', 'value']:.0f}", *(Estimate(*row[name]) for name in names[1:]))
-            for group, row in table.iterrows()
+            (name, *(_cell(Estimate(*table[name].iloc[place]), name) for place in groups))
+            for name in dict.fromkeys(table.columns.get_level_values(0))
         ]
-        return [Section(self._heading, rows, ("group", *names), notes=[cost_of(self.privacy)])]
+        columns = "", *map(name_of, self.groups)
+        return [Section(self._heading, rows, columns, notes=[cost_of(self.privacy)])]
+
+    __repr__ = Document.__str__
 
     @property
     def _heading(self) -> str:
