@@ -25,7 +25,7 @@ from .._rows.source import Table
 from .._rows.table import check_private_rows, groups_of, labels_of
 from .._utils.annexes import annex
 from .._utils.models import names_of_features
-from .._utils.validation import FLAG, NON_NEGATIVE, Allowed, Number, is_empty, shown, sources_of
+from .._utils.validation import FLAG, NON_NEGATIVE, Allowed, Number, check_params, is_empty, shown, sources_of
 from ..algorithms import BY_NAME, Algorithm, Auto
 from ..algorithms.auto import AutoRegression
 from ..preprocessing._leaks._enclosing import check_public_rows, warn_of_leaks
@@ -278,7 +278,9 @@ class LinearHead(PrivateEstimator):
 
     def _row_settings(self) -> dict[str, Any]:
         """The checked parameters of ``rows``."""
-        return (RowMapping() if isinstance(self.rows, str) else self.rows)._checked_parameters(self._norm)
+        rows = RowMapping() if isinstance(self.rows, str) else self.rows
+        checked = check_params(rows, rows._allowed, named=True)
+        return checked | {"norm": self._norm if rows.norm == "auto" else rows.norm}
 
     def _products_dtype(self) -> np.dtype[Any]:
         """The dtype of the products: float64 for exact sums."""

@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from .._fit.stage import Kinds
 from .._utils.models import names_of_features
-from .._utils.validation import FLAG, Allowed, Kind, check_params, respelt, shown
+from .._utils.validation import FLAG, Allowed, Kind, respelt, shown
 from ..preprocessing import PublicOnly, TableEncoder
 from ..preprocessing._cells import FARTHEST
 
@@ -84,11 +84,6 @@ class RowMapping(BaseEstimator):  # type: ignore[misc]
     whiten: Any = "auto"
     geometry: Any = "auto"
     norm: str | None = "auto"
-
-    def _checked_parameters(self, auto: str) -> dict[str, Any]:
-        """The checked parameters; ``auto`` is what ``norm="auto"`` stands for."""
-        checked = check_params(self, self._allowed, named=True)
-        return checked | {"norm": auto if self.norm == "auto" else self.norm}
 
 
 #: What ``rows`` may be besides "auto".

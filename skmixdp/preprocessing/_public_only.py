@@ -34,7 +34,9 @@ _FLAT = 1e-12
 
 def _inner_has(name: str) -> Callable[[Any], Any]:
     """Decorator of methods that exist if the wrapped transformer has them."""
-    condition: Callable[[Any], Any] = available_if(lambda self: hasattr(self._inner, name))
+    condition: Callable[[Any], Any] = available_if(
+        lambda self: hasattr(vars(self).get("transformer_", self.transformer), name)
+    )
     return condition
 
 
@@ -88,11 +90,6 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
     __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
 
     transformer: Any
-
-    @property
-    def _inner(self) -> Any:
-        """The fitted transformer, or the one to be fitted."""
-        return vars(self).get("transformer_", self.transformer)
 
     def fit(self, X: object, y: object = None, X_pub: object = None, y_pub: object = None) -> "PublicOnly":
         """Fit a clone of ``transformer`` on the public rows.

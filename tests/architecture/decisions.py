@@ -118,7 +118,7 @@ ALLOWED = {
     "model_selection/_evaluation/scores.py::ScoreEvaluation._cheapest": (1, "released"),
     "model_selection/_evaluation/scores.py::ScoreEvaluation._tails": (2, "released"),
     "model_selection/_evaluation/scores.py::ScoreEvaluation._precisions": (1, "released"),
-    "model_selection/_evaluation/scores.py::_check_goal": (1, "public"),
+    "model_selection/_evaluation/scores.py::module": (1, "public"),
     "_rows/blockwise.py::answer": (2, "public"),
     "_rows/blockwise.py::in_parts": (1, "public"),
     "_rows/blockwise.py::selections": (1, "public"),

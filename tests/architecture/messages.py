@@ -147,7 +147,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
         1,
         {"_scores": (4, "shapes"), "private_evaluation": (3, "shapes")},
     ),
-    "model_selection/_evaluation/scores.py": (1, {"ScoreEvaluation.threshold": (1, "released")}),
+    "model_selection/_evaluation/scores.py": (0, {"ScoreEvaluation.threshold": (1, "released")}),
     "model_selection/_public.py": (2, {}),
     "model_selection/_search/plan.py": (6, {}),
     "model_selection/_search/private_search.py": (0, {"PrivateSearchCV.fit": (1, "code")}),

@@ -427,7 +427,7 @@ def test_nothing_else_words_a_guarantee():
     assert claiming == {
         *("_cli/evaluate.py", "_cli/fit.py", "_cli/infer.py", "_cli/main.py", "_cli/rows.py"),  # help texts
         "inspection/_ensembles.py",
-        "model_selection/_search/private_search.py",  # a warning in the report of the winner: it is not the whole
+        "model_selection/_search/private_search.py",  # a warning in the report of the winner
         "inspection/_guarantee_box.py",
         "privacy/ledger/_ledger_report.py",
         "privacy/report.py",

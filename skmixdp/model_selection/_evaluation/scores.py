@@ -11,7 +11,7 @@ from scipy.optimize import isotonic_regression
 from scipy.special import expit, logit, ndtr
 
 from ..._utils.process import warn
-from ..._utils.validation import FRACTION, POSITIVE, check, shown
+from ..._utils.validation import FRACTION, POSITIVE, Allowed, Kind, check
 from .cells import Estimate, Evaluation, Floats, interval
 
 #: Largest log-odds of a score.
@@ -33,6 +33,18 @@ _CLEAR = 2.0
 
 #: Parts of a cell at whose ends a threshold may be.
 _PARTS = 64
+
+_COSTS = Kind(
+    "two positive numbers",
+    lambda value: isinstance(value, (tuple, list)) and len(value) == 2 and all(map(POSITIVE.admits, value)),
+)
+#: Goals of a threshold, the value that each takes, and what it is.
+_GOALS: dict[str, tuple[Allowed, str]] = {
+    "f1": (None, "goal='f1' takes none"),
+    "precision": (FRACTION, "it is the wanted precision"),
+    "recall": (FRACTION, "it is the wanted recall"),
+    "cost": (_COSTS, "goal='cost' takes the costs of a false positive and of a false negative"),
+}
 
 
 class Curve(NamedTuple):
@@ -321,7 +333,8 @@ class ScoreEvaluation(Evaluation):
         Of many thresholds with noise, the best looks better than it is. So the metrics :meth:`at` the chosen
         one are a little optimistic, and their intervals do not know of the choice.
         """
-        _check_goal(goal, value)
+        check("goal", goal, *_GOALS)
+        check("value", value, _GOALS[goal][0], remedy=_GOALS[goal][1])
         logits, alarms, hits = self._between_edges
         message = ""
         if goal == "cost":
@@ -442,22 +455,6 @@ class OneVsRestEvaluation(Evaluation):
 def _mean(parts: list[Estimate]) -> Estimate:
     """The mean of estimates, with the mean of their intervals."""
     return Estimate(*(float(end) for end in np.mean(parts, axis=0)))
-
-
-def _check_goal(goal: object, value: object) -> None:
-    """Refuse an unknown goal of a threshold, or a wrong value for it."""
-    check("goal", goal, "f1", "precision", "recall", "cost")
-    if goal == "f1":
-        check("value", value, None, remedy="goal='f1' takes none")
-    elif goal == "cost":
-        pair = isinstance(value, (tuple, list)) and len(value) == 2 and all(map(POSITIVE.admits, value))
-        if not pair:
-            raise ValueError(
-                f"value={shown(value)} must be two positive numbers for goal='cost': what a false positive "
-                "and a false negative cost."
-            )
-    else:
-        check("value", value, FRACTION, remedy=f"it is the wanted {goal}")
 
 
 def _folded(gaps: Floats, scales: Floats) -> Floats:
