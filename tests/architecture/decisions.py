@@ -313,7 +313,7 @@ ALLOWED = {
     "model_selection/_search/trials.py::module": (1, "public"),
     "model_selection/_search/trials.py::head_of": (1, "public"),
     "model_selection/_search/trials.py::fitted_side_by_side": (1, "public"),
-    "model_selection/_search/trials.py::begin": (1, "public"),
+    "model_selection/_search/trials.py::draw_trials": (1, "public"),
     "model_selection/_search/warnings.py::common": (1, "public"),
     "_papers/splits.py::Centre.largest_entries": (1, "public"),
     "_papers/split_query.py::SplitQuery.sensitivity": (1, "public"),

@@ -236,6 +236,6 @@ class TestAnAid:
 
     def test_functions_of_the_same_name_are_no_pipelines(self):
         def fit(self):
-            return _enclosing._find()
+            return _enclosing._outermost_fit()
 
         assert fit(object())[0] is None and fit(np.eye(2))[0] is None

@@ -236,8 +236,8 @@ class Parts:
         return 0 if self.codes is None else self.codes[:, np.newaxis]
 
     @property
-    def known(self) -> tuple[str, ...]:
-        """What is known of the groups, for the report."""
+    def facts(self) -> tuple[str, ...]:
+        """What the report says of the groups."""
         return () if self.codes is None else ("the names of the groups (declared)",)
 
     def split(

@@ -223,13 +223,13 @@ def private_evaluation(
             exposures = check_exposure(exposure, "exposure", len(outputs), "X")
             codes = np.broadcast_to(parts.places, (len(counts), 1))
             values = np.column_stack([counts, exposures, exposures * outputs.ravel(), codes])
-            terms = exposure is not None, parts.number, transaction, public + parts.known, units
+            terms = exposure is not None, parts.number, transaction, public + parts.facts, units
             sums, scale, rate, report = noisy_deviances(values, *terms)
             return parts.split(sums, scale, report, units, partial(CountEvaluation, rate=rate))
         number = partial(_number_of_bins, n_bins, units.n_units // parts.number, transaction)
         bins, n_cells, declared, evaluation = cells(outputs, y, number)
         bins, n_cells = bins + n_cells * parts.places, n_cells * parts.number
-        noisy = noisy_histograms(bins, n_cells, transaction, public + declared + parts.known, units)
+        noisy = noisy_histograms(bins, n_cells, transaction, public + declared + parts.facts, units)
         return parts.split(*noisy, units, evaluation)
 
 

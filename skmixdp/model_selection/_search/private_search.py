@@ -30,17 +30,17 @@ from .plan import ALLOWED, Candidates, SearchPlan, check_head, make_plan
 from .resume import Progress, progress_of, resumed
 from .trials import (
     SearchData,
-    begin,
+    draw_trials,
     fitted_side_by_side,
     head_of,
     is_seeded,
     metric_of,
-    prepare,
-    prepared,
     rows_of,
     run_secret_trial,
     run_trial,
+    trial_of,
     verbosity_of,
+    with_candidate,
 )
 from .warnings import Key, quiet, recorded, show
 
@@ -254,14 +254,14 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
                 shown: set[Key] = set()
                 drawn, transaction.charge = resumed(self, progress)
                 if drawn is None:
-                    drawn = begin(self, plan, candidates, rows, transaction, shown)
+                    drawn = draw_trials(self, plan, candidates, rows, transaction, shown)
                     progress.save(drawn)
                 token, tried, seeds, transaction.leaks = drawn
                 if isinstance(self.ledger, LedgerDataset):
                     transaction.key = token
                 with progress.ended_by_errors():
                     charge.enter_context(charged([transaction]))
-                trials = [(prepared(self, plan, *pair), rows) for pair in zip(tried, seeds, strict=True)]
+                trials = [(trial_of(self, plan, *pair), rows) for pair in zip(tried, seeds, strict=True)]
                 outcomes, caught = self._run(plan, token, trials, progress)
                 # A secret trial that failed has no score, and loses to any other.
                 succeeded = [i for i, outcome in enumerate(outcomes) if outcome is not None]
@@ -278,7 +278,7 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
                 caught = winner_warnings if plan.strategy == "random" else caught
                 progress.finish()
             if plan.strategy == "random":  # the number of trials and the other ones stay secret
-                best.set_params(**verbosity_of(prepare(self.estimator, tried[winner], {})))
+                best.set_params(**verbosity_of(with_candidate(self.estimator, tried[winner], {})))
                 tried, scores, winner = [tried[winner]], [outcomes[winner][0]], 0
             self.cv_results_ = results_of(tried, scores)
             self.best_index_ = winner

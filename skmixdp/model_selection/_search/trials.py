@@ -193,7 +193,7 @@ def head_of(estimator: BaseEstimator) -> tuple[str, Any]:
 
 
 @public_code()
-def prepare(estimator: BaseEstimator, candidate: dict[str, Any], settings: dict[str, Any]) -> Any:
+def with_candidate(estimator: BaseEstimator, candidate: dict[str, Any], settings: dict[str, Any]) -> Any:
     """A clone of the estimator with the parameters of a candidate and the settings of its head."""
     trial = clone(estimator).set_params(**{name: clone(v, safe=False) for name, v in candidate.items()})
     prefix, head = head_of(trial)
@@ -266,7 +266,7 @@ def fitted_side_by_side(trials: list[Trial]) -> list[Trial]:
     return trials
 
 
-def begin(
+def draw_trials(
     search: Any,
     plan: SearchPlan,
     candidates: Candidates,
@@ -285,7 +285,7 @@ def begin(
     with quiet():
         for candidate in {joblib.hash(setting): setting for setting in checked}.values():
             with recorded() as caught:
-                leaks.append(rehearse(prepared(search, plan, candidate, seeds[0], rehearsal=True), rows))
+                leaks.append(rehearse(trial_of(search, plan, candidate, seeds[0], rehearsal=True), rows))
             warned.append(caught)
     if plan.strategy == "grid":
         show((warning for caught in warned for warning in caught), shown)
@@ -297,7 +297,7 @@ def begin(
     return uuid.uuid4().hex, tried, seeds, tuple(dict.fromkeys(chain.from_iterable(common_leaks)))
 
 
-def prepared(
+def trial_of(
     search: Any, plan: SearchPlan, candidate: dict[str, Any], seed: int | None, *, rehearsal: bool = False
 ) -> Any:
     """A candidate as an estimator that can spend only its share of the budget."""
@@ -313,7 +313,7 @@ def prepared(
     settings = {"epsilon": epsilon, "delta": search.delta, "ledger": allowance}
     if seed is not None:
         settings["random_state"] = seed
-    trial = prepare(search.estimator, candidate, settings)
+    trial = with_candidate(search.estimator, candidate, settings)
     if plan.strategy == "random":
         return silenced(trial)
     _check_memory(search.memory, trial)

@@ -65,7 +65,7 @@ def warn_of_leaks(X: object, *, public_rows: bool, persons: bool = False) -> tup
     ``X`` are the rows of a fit; None of a release that may take a part of those that were passed.
     """
     try:
-        call, search = _find()
+        call, search = _outermost_fit()
         if call is None:
             return ()
         name, report = _findings(call, public_rows, persons)
@@ -149,7 +149,7 @@ def _calls(frame: FrameType | None = None) -> Iterator[tuple[FrameType, str]]:
         yield outer, str(outer.f_globals.get("__name__", ""))
 
 
-def _find() -> tuple[FrameType | None, FrameType | None]:
+def _outermost_fit() -> tuple[FrameType | None, FrameType | None]:
     """The outermost fit of steps or call of scikit-learn that may leak, and a private search in it."""
     call, search, within = None, None, None
     for frame, module in _calls():
