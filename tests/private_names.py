@@ -137,9 +137,10 @@ NAMES = {
     "skmixdp.additive._knots": (
         "Bins Knots count_error knots_share most_knots noisy_columns_of public_columns"
     ),
-    "skmixdp.additive._loops": "compiled_pieces scipy_pieces",
     "skmixdp.additive._pairs": "ChosenPairs scores_query",
-    "skmixdp.additive._piecewise": "MappedPiecewiseRows centered_piecewise_rows",
+    "skmixdp.additive._piecewise": (
+        "MappedPiecewiseRows centered_piecewise_rows compiled_pieces scipy_pieces"
+    ),
     "skmixdp.audit._bounds": (
         "epsilon_from_rates mu_from_rates one_run_epsilon one_run_mu one_run_p_value proportion_lower "
         "proportion_upper separation threshold_bound"

@@ -37,19 +37,16 @@ _BLOCK_ROWS = 4096
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """Facts about a column, from public rows or noisy histograms.
-
-    The linear term is ``(x - center) factor``. ``knots`` ascend strictly; a column without any has no hats.
-    ``mean`` is that of the hats (n_knots,). ``missing`` says whether missing values have a column of their
-    own. ``quantiles`` are values of equal mass; NaN stands for missing ones, and there are none if nothing
-    tells them.
-    """
+    """Facts about a column, from public rows or noisy histograms; see :class:`Basis`."""
 
     center: float = 0.0
     factor: float = 1.0
+    #: Knots ascend strictly. Without any, there are no hats.
     knots: FloatArray = field(default_factory=lambda: np.zeros(0))
+    #: The mean of each hat.
     mean: FloatArray = field(default_factory=lambda: np.zeros(0))
     missing: bool = False
+    #: Values of equal mass, of which NaN stands for missing ones; there are none if nothing tells them.
     quantiles: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
@@ -59,20 +56,14 @@ class Basis(ColumnFunction):
 
     The first d entries of a new row are the linear terms ``(x - center) factor`` of the columns, cut at
     ``cut`` on both sides. The hats of each column with ``knots`` follow, one for each knot: a hat is 1 at its
-    knot, 0 at the others, linear between neighbours, and constant beyond the outermost knots. Then come
-    entries that are 1 where a column of those in ``missing`` (d,) has no number, and else 0. All other
-    entries of such a column are then 0. Infinite numbers lie beyond the outermost knots.
+    knot, 0 at the others, linear between neighbours, constant beyond the outermost knots, and less by its
+    ``mean``. Then come entries that are 1 where a column of those in ``missing`` (d,) has no number, and
+    else 0. All other entries of such a column are then 0.
 
-    Hats are centred by their ``mean``, that of public rows or of noisy histograms, so that the curves of the
-    columns are. Before that, the hats of a column sum to 1 at every number, up to rounding, and are
-    collinear with the intercept. Nothing relies on that sum: lengths of rows are measured.
+    Last come the products of ``pairs`` of columns: of each coarse hat of one, which has up to four of its
+    knots, with each of the other. A column without knots has its linear term in their place.
 
-    Last come the products of ``pairs`` of columns: of each coarse hat of one with each of the other. Coarse
-    hats have up to four of the knots of a column. They are centred like hats, and 0 at a missing value. A
-    column without knots has its linear term in their place.
-
-    It is a function of one row. Its numbers are public or released. ``quantiles``, those of each
-    :class:`Column`, are no part of the function: they tell how the columns are distributed.
+    It is a function of one row, of public or released numbers. ``quantiles`` are no part of the function.
     """
 
     center: FloatArray
@@ -141,22 +132,14 @@ class Basis(ColumnFunction):
 
     def of_column(self, column: int) -> "Basis":
         """The basis of one column, with its :meth:`entries`."""
-        own = slice(column, column + 1)
-        return replace(
-            self,
-            center=self.center[own],
-            factor=self.factor[own],
-            knots=self.knots[own],
-            mean=self.mean[own],
-            missing=self.missing[own],
-            quantiles=self.quantiles[own],
-            pairs=(),
-        )
+        names = "center", "factor", "knots", "mean", "missing", "quantiles"
+        own = {name: vars(self)[name][column : column + 1] for name in names}
+        return replace(self, **own, pairs=())
 
     @property
     def n_single(self) -> int:
         """Number of entries of single columns, which are the first ones."""
-        return len(self.knots) + sum(map(len, self.knots)) + int(self.missing.sum())
+        return int(self.hats[-1].stop + self.missing.sum())
 
     @cached_property
     def products(self) -> list[slice]:
@@ -275,10 +258,7 @@ def unchanged(n_features: int) -> Basis:
 
 @np.errstate(over="ignore")  # what overflows is beyond the outermost points
 def _pieces(values: FloatArray, points: FloatArray) -> tuple[NDArray[np.uint8], FloatArray]:
-    """The piece of each value, counted from 0 between points, and its place in the piece, from 0 to 1.
-
-    A missing value is at the start of one more piece, after the last.
-    """
+    """The piece of each value between points, one more if it is missing, and its place in [0, 1] there."""
     missing = np.isnan(values)
     piece = np.zeros(len(values), np.uint8)
     for point in points[1:-1]:

@@ -1,31 +1,16 @@
 """What a fitted additive model shows of each column: its curve, the noise in it, its part in an output."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
-from sklearn.utils.validation import check_is_fitted
 
-from .._engine import Procedure
-from .._fit.stage import Fit, Price, Stage
 from .._fit.statistics import james_stein_factor
 from .._linear.arrays import FloatArray, row_norms
-from .._rows.row_map import RowMap, TargetMap
-from .._utils.models import classes_of, names_of_features
-from .._utils.process import own_state
-from ..components.protocols import StepContext
-from ..estimators._base import EstimatorProcedure
-from ..estimators._callbacks import FitTasks
-from ..estimators._linear import LinearHead
-from ..estimators._outputs import head_outputs
-from ..preprocessing import TableColumn
-from ..preprocessing._table_encoder import table_of
+from .._rows.row_map import RowMap
 from ._basis import Basis
 from ._parts import NORMAL, Panel, Part
 
@@ -52,23 +37,22 @@ Columns = int | NDArray[np.intp]
 class Effects:
     """Curves of the columns of a fitted model, from its released numbers.
 
-    ``row_map`` and ``coef`` (k, width) are those of the head, and ``intercept`` (k,) its intercepts.
-    ``noise`` (k + 3,) is what is known of the noise of training: its standard deviation in each coefficient
-    if no step damped it, the sum of the step sizes, the factor of the head after the last step, and the
-    longest gradient of a row. For rates it is its covariance (width, width) in the coefficients.
-    ``classes`` says how outputs are read: "one" of several, "each" by itself, or None for a regression.
-    ``parts`` are the columns of the table, each of which may be several of the model.
-
     Rows longer than a bound are shortened, and those of a linear model may have unit length, so each row
     multiplies the curves of all columns by a factor of its own. Curves are those of the median factor of the
     :attr:`rows` here, which is that of all rows up to the bound.
     """
 
+    #: The map, coefficients (k, width) and intercepts (k,) of the head.
     row_map: RowMap
     coef: FloatArray
     intercept: FloatArray
+    #: The noise of training (k + 3,): its standard deviation in each coefficient if no step damped it, the
+    #: sum of the step sizes, the factor of the head after the last step, and the longest gradient of a row.
+    #: For rates, its covariance (width, width) in the coefficients.
     noise: FloatArray
+    #: How outputs are read: "one" of several classes, "each" by itself, or None for a regression.
     classes: str | None
+    #: The columns of the table, each of which may be several of the model.
     parts: Mapping[str, Part] = field(default_factory=dict)
 
     @cached_property
@@ -122,8 +106,7 @@ class Effects:
     def rows(self) -> FloatArray:
         """Rows (n, d) with the released or public quantiles of each column, as if columns were independent.
 
-        Columns without any are 0, or the sign of their released or public mean, as often as this mean says.
-        Columns of which nothing is known are taken to be 0 or 1, equally often.
+        Columns without any are 0, or the sign of their mean, as often as this mean says, or half of the time.
         """
         d, bare = len(self.basis.quantiles), self._slope_map
         mean = np.full(d, np.nan)
@@ -174,10 +157,7 @@ class Effects:
         return self._usual_factor * np.hstack(parts), entries
 
     def curve(self, columns: Columns, values: FloatArray) -> FloatArray:
-        """What a column adds at some values (m,) in a usual row, (m, k), about its mean over the rows.
-
-        Several ``columns`` add a sum, at values (m, c).
-        """
+        """What columns together add to a usual row at values (m, c), (m, k), about their mean over rows."""
         entries, own = self._centred(columns, values)
         return np.asarray(entries @ self._theta[:, own].T)
 
@@ -216,10 +196,7 @@ class Effects:
         return self._damping(_INFLATION)
 
     def _damping(self, inflation: float, averaged: bool = False) -> list[tuple[FloatArray, FloatArray]]:
-        """For each output: directions (r, width), and by how much damping changes the variance along each.
-
-        The heads of the last quarter of the steps may be ``averaged``.
-        """
+        """For each output: directions (r, width), and by how much damping changes the variance along each."""
         Z = np.asarray(self.row_map(self.rows, np.float64))
         changes = []
         *spreads, total_step, factor, clip = self.noise.tolist()
@@ -256,13 +233,8 @@ class Effects:
     def shrunk(self, averaged: bool = False) -> FloatArray:
         """Coefficients (k, width) whose curves are shrunk towards lines by what their noise explains.
 
-        A curve over the released distribution of its column is a line and a rest. The mean square of the rest
-        is that without noise plus that of the noise, so it is multiplied by 1 less the expected fraction of
-        noise, 0 at least.
-
-        *Guarantee*: post-processing of released numbers.
-
-        Source: James and Stein 1961, "Estimation with quadratic loss".
+        A curve is a line and a rest. The rest is multiplied by 1 less the expected fraction of noise in its
+        mean square, 0 at least: James and Stein 1961, "Estimation with quadratic loss".
         """
         theta, whitening = self._theta.copy(), self._slope_map.whitening
         if whitening is not None and not whitening.rest:
@@ -290,12 +262,9 @@ class Effects:
         return theta
 
     def errors(self, columns: Columns, values: FloatArray) -> FloatArray:
-        """Standard deviations (m, k) of the training noise in a curve, at some values (m,) or (m, c).
-
-        They are NaN in a linear model. Its columns are standardised by noisy numbers, which move its lines
-        more than the noise of training.
-        """
+        """Standard deviations (m, k) of the training noise in a curve, at some values (m,) or (m, c)."""
         if not any(map(len, self.basis.knots)):
+            # Noisy numbers that standardise columns move lines more than the noise of training.
             return np.full((len(values), len(self.coef)), np.nan)
         entries, own = self._centred(columns, values)
         if self.noise.ndim == 2:
@@ -316,8 +285,7 @@ class Effects:
 def _ratios_of_averages(growth: FloatArray) -> FloatArray:
     """Variances of the mean of the heads of the last steps, in units of those of the last head undamped.
 
-    ``growth`` is the total step times the curvature. The sum of the steps of one size is an integral of
-    ``exp(-growth t)``, for the noise before and within the last steps.
+    ``growth`` is the total step times the curvature. The sum over steps is an integral of ``exp(-growth t)``.
     """
     growth = np.maximum(growth, 1e-3)  # differences of small terms would cancel
     last = _TAIL * growth
@@ -329,174 +297,3 @@ def _ratios_of_averages(growth: FloatArray) -> FloatArray:
 def _even(column: int) -> FloatArray:
     """Evenly spaced numbers (n,) from [0, 1), in a different order for each column."""
     return np.arange(_N_ROWS) * pow(_ROOT, column, _N_ROWS) % _N_ROWS / _N_ROWS
-
-
-class SeenHead(LinearHead):
-    """Base class of the heads that show what each column adds."""
-
-    _basis: Basis | None
-
-    def _measured_tasks(self) -> FitTasks:
-        """The tasks of a fit, which measure the noise of its steps."""
-        self._steps: tuple[float, float | FloatArray, float, FloatArray] | None = None
-        return _MeasuredTasks(self, self._attributes_at)
-
-    def _attributes_at(self, W: FloatArray, row_map: RowMap, target_map: TargetMap | None) -> dict[str, Any]:
-        noise = self._noise_of(W)
-        if target_map is not None:
-            noise[: len(W)] *= target_map.scale
-        return super()._attributes_at(W, row_map, target_map) | {"_noise": noise}
-
-    def _noise_of(self, W: FloatArray) -> FloatArray:
-        """What is known of the noise of a head (k, d_in); see :class:`Effects`."""
-        assert self._steps is not None
-        total_step, variance, clip, last = self._steps
-        length = float(np.vdot(last, last))
-        factor = abs(float(np.vdot(W, last))) / length if length > 0 else 1.0
-        return np.array([*(np.sqrt(variance) * factor * np.ones(len(W))), total_step, factor or 1.0, clip])
-
-    def _shrunk(self, fit: Fit) -> FloatArray:
-        """The head (k, d_in) of a fit whose curves are shrunk towards lines."""
-        assert fit.head is not None and self._steps is not None
-        loss, W = fit.data.loss, fit.head.W.copy()
-        if not np.all(np.isfinite(W)):
-            return W  # refused later
-        exclusive = "one" if loss.has_classes and loss.n_outputs > 2 else "each"
-        classes = None if loss.quadratic else exclusive
-        row_map, noise = replace(fit.mapping.row_map, basis=self._basis), self._noise_of(W)
-        effects = Effects(row_map, *row_map.split(W), noise, classes)
-        total_step, _, clip, last = self._steps
-        # Heads that are not averaged have the direction of the last one.
-        averaged = abs(np.vdot(W, last)) < (1 - 1e-9) * np.linalg.norm(W) * np.linalg.norm(last)
-        W[:, : effects.coef.shape[1]] = effects.shrunk(bool(averaged))
-        self._steps = (total_step, noise[: len(W)] ** 2, clip, W)
-        return W
-
-    def _measured(self, procedure: EstimatorProcedure) -> EstimatorProcedure:
-        """The procedure of a fit whose tasks measure the noise of its steps."""
-        fitted = yield from procedure
-        del self._steps
-        return fitted
-
-    @property
-    def _effects(self) -> Effects:
-        """The effects. Only those of given rows do not need the distribution of the columns."""
-        check_is_fitted(self)
-        classes = classes_of(self)
-        exclusive = classes is not None and len(classes) > 2 and not self.multilabel_
-        return Effects(
-            self._row_map,
-            np.atleast_2d(self.coef_),
-            np.atleast_1d(self.intercept_),
-            self._noise,
-            None if classes is None else "one" if exclusive else "each",
-        )
-
-    def _effects_on(self, pipeline: Any) -> Effects:
-        """The effects by the columns of the table that a pipeline gets, or by those of the model."""
-        effects, table = self._effects, table_of(pipeline)
-        encoded = {name: each for name, each in table.items() if each.kind != "drop"}
-        columns: list[TableColumn | None] = [*encoded.values()] or [None] * self.n_features_in_
-        steps, names = getattr(pipeline, "steps", [self]), [*encoded] or None
-        if not table:
-            names = names_of_features(self) if len(steps) == 1 else pipeline[:-1].get_feature_names_out()
-        names = [f"x{j}" for j in range(len(columns))] if names is None else [*map(str, names)]
-        ends = np.cumsum([0, *(1 if each is None else len(each.names("")) for each in columns)])
-        places = [np.arange(*each) for each in pairwise(ends.tolist())]
-        return replace(effects, parts=dict(zip(names, map(Part, places, columns), strict=True)))
-
-    @property
-    def interactions_(self) -> list[tuple[int, int]]:
-        """Numbers of the columns of each pair with products."""
-        return [*self._effects.basis.pairs]
-
-    @property
-    def knots_(self) -> list[FloatArray]:
-        """Knots of each column."""
-        return [each.copy() for each in self._effects.usual().knots]
-
-    @property
-    def effects_(self) -> list[FloatArray]:
-        """The effect of each column at its knots, (n_knots, k)."""
-        effects = self._effects.usual()
-        return [effects.curve(j, knots) for j, knots in enumerate(effects.knots)]
-
-    @property
-    def importances_(self) -> FloatArray:
-        """The standard deviation of each effect over the released distribution, (n_columns,)."""
-        effects = self._effects.usual()
-        return np.array([effects.importance(j) for j in range(self.n_features_in_)])
-
-    @own_state()
-    def explain(self, X: object) -> FloatArray:
-        """What each column adds to the outputs, for each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_columns), or what else ``predict`` takes
-            Rows. What is explained of PRIVATE rows is a release that no budget covers.
-
-        Returns
-        -------
-        array of shape (n_samples, n_columns + n_interactions, k)
-            Parts of the k outputs: of each column, and then of each pair in ``interactions_``, what its
-            products add. The sum over these and ``intercept_`` is ``decision_function(X)``,
-            or ``predict(X)`` of a regression, up to rounding.
-
-        Raises
-        ------
-        ValueError, TypeError
-            For rows that ``predict`` refuses.
-
-        Notes
-        -----
-        Rows longer than a bound are shortened: all parts of such a row are multiplied by the same factor. All
-        other rows add ``effects_``. In a linear model, without any knots, rows may have unit length.
-
-        *Guarantee*: none for the rows that are explained; keep what is explained as private as they are.
-        """
-        return head_outputs(self, X, self._effects.contributions)
-
-    def _explained(self, X: object, pipeline: Any) -> pd.DataFrame:
-        """What each column of a table, and each pair, adds to the outputs for each encoded row."""
-        each, effects = self.explain(X), self._effects_on(pipeline)
-        owners = {int(j): name for name, part in effects.parts.items() for j in part.places}
-        names = [*owners.values()]
-        names += [" x ".join(map(str, (owners[i], owners[j]))) for i, j in effects.basis.pairs]
-        classes = classes_of(self)
-        outputs = list(range(each.shape[2]) if classes is None else classes)[-each.shape[2] :]
-        tables = [pd.DataFrame(each[:, :, i], columns=names) for i in range(each.shape[2])]
-        tables = [table.T.groupby(level=0, sort=False).sum().T for table in tables]
-        return tables[0] if len(tables) == 1 else pd.concat(dict(zip(outputs, tables, strict=True)), axis=1)
-
-
-@dataclass(repr=False)
-class _MeasuredTasks(FitTasks):
-    """The tasks of a fit, which also add up its steps and their noise, and keep the last head."""
-
-    def __call__(self, ctx: StepContext, W: FloatArray) -> bool:
-        total_step, variance, *_ = self.estimator._steps or (0.0, 0.0)
-        part = ctx.step_size * (1 - ctx.public_weight) * ctx.noise_multiplier / ctx.batch_size
-        variance += sum((each.sensitivity * part) ** 2 / each.share for each in ctx.released)
-        self.estimator._steps = (total_step + ctx.step_size, variance, ctx.released[0].sensitivity, W)
-        return super().__call__(ctx, W)
-
-
-@dataclass(frozen=True, eq=False)
-class Shrinkage(Stage):
-    """Shrinks curves towards lines, by what the noise of training explains; free.
-
-    *Guarantee*: post-processing of released numbers.
-    """
-
-    shrunk: Callable[[Fit], FloatArray]
-
-    name = ""
-
-    def price(self, fit: Fit) -> Price | None:
-        return 0.0
-
-    def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        yield from ()  # no queries
-        assert fit.head is not None
-        return fit.spent(self, price, head=replace(fit.head, W=self.shrunk(fit)))

@@ -1,14 +1,16 @@
 """The additive models: default heads on a basis of each column."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
+from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Procedure
 from .._fit.procedure import prepared
@@ -16,21 +18,28 @@ from .._fit.stage import Data, Fit, Price, PublicRows, Stage
 from .._fit.stages.columns import NoisyColumnScales
 from .._rows.row_map import RowMap, TargetMap
 from .._rows.sparse import SparseTable
-from .._utils.models import names_of_features
+from .._utils.models import classes_of, names_of_features
+from .._utils.process import own_state
 from .._utils.validation import POSITIVE, Allowed, Number, check, listed, shown
+from ..components.protocols import StepContext
 from ..estimators import RowMapping
-from ..estimators._base import EstimatorProcedure, FitData
+from ..estimators._base import EstimatorProcedure, FitData, current_pipeline
+from ..estimators._callbacks import FitTasks
+from ..estimators._linear import LinearHead
 from ..estimators._logistic import LogisticHead
+from ..estimators._outputs import head_outputs
 from ..estimators._ridge import RidgeHead
 from ..estimators._row_mapping import DECLARED, current_pipeline
+from ..preprocessing import TableColumn
 from ..preprocessing._cells import TableColumns
 from ..preprocessing._table_encoder import table_of
 from ..privacy.accounting.budgets import Budget
 from ..privacy.accounting.events import Noise
 from ._basis import Basis, Column, Pairs, unchanged
-from ._effects import SeenHead, Shrinkage
+from ._effects import Effects
 from ._knots import ENOUGH, Knots, count_error, knots_share, line, public_columns
 from ._pairs import ChosenPairs
+from ._parts import Part
 
 Array = NDArray[Any]
 
@@ -75,12 +84,10 @@ def pieces(mu: float, n_rows: int, n_known: int | None = None) -> int:
 
 
 class GentleSteps(Stage):
-    """Shorter steps of curves of classes that start from public rows; free.
+    """Shorter steps of curves of classes that start from public rows, by the map of the rows alone; free.
 
     A few public rows, equally many of each class, tell less than half of the second moment of hats in private
     ones. Steps of that size swing about the optimum, and predictions are too sure.
-
-    *Guarantee*: it depends on the map of the rows alone, which is public or released.
     """
 
     name = ""
@@ -96,8 +103,40 @@ class GentleSteps(Stage):
         return fit.spent(self, price).mapped(second_moment=moment)
 
 
+@dataclass(repr=False)
+class _MeasuredTasks(FitTasks):
+    """The tasks of a fit, which also add up its steps and their noise, and keep the last head."""
+
+    def __call__(self, ctx: StepContext, W: Array) -> bool:
+        total_step, variance, *_ = self.estimator._steps or (0.0, 0.0)
+        part = ctx.step_size * (1 - ctx.public_weight) * ctx.noise_multiplier / ctx.batch_size
+        variance += sum((each.sensitivity * part) ** 2 / each.share for each in ctx.released)
+        self.estimator._steps = (total_step + ctx.step_size, variance, ctx.released[0].sensitivity, W)
+        return super().__call__(ctx, W)
+
+
+@dataclass(frozen=True, eq=False)
+class Shrinkage(Stage):
+    """Shrinks curves towards lines, by what the noise of training explains; free.
+
+    *Guarantee*: post-processing of released numbers.
+    """
+
+    shrunk: Callable[[Fit], Array]
+
+    name = ""
+
+    def price(self, fit: Fit) -> Price | None:
+        return 0.0
+
+    def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
+        yield from ()  # no queries
+        assert fit.head is not None
+        return fit.spent(self, price, head=replace(fit.head, W=self.shrunk(fit)))
+
+
 @dataclass(eq=False, repr=False)
-class AdditiveHead(SeenHead):
+class AdditiveHead(LinearHead):
     """Base class of the additive models: their parameters, and the stage that learns the basis."""
 
     _additive: ClassVar[dict[str, tuple[Allowed, ...]]] = {
@@ -125,9 +164,10 @@ class AdditiveHead(SeenHead):
 
     def _prepared(self, fit: Fit, data: FitData) -> EstimatorProcedure:
         """The procedure of a fit, after everything that can be refused: the basis, and then the head."""
-        self._basis = None
+        self._basis: Basis | None = None
+        self._steps: tuple[float, float | Array, float, Array] | None = None
         stages = replace(fit.stages, before=(*fit.stages.before, GentleSteps()))
-        fit = replace(fit, tasks=self._measured_tasks(), stages=stages)
+        fit = replace(fit, tasks=_MeasuredTasks(self, self._attributes_at), stages=stages)
         linear = self._linear_columns(fit.data.n_features)
         automatic = isinstance(self.interactions, str) and self.interactions == "auto"
         self._pairs = () if automatic else self._pairs_of(fit.data.n_features)
@@ -267,8 +307,136 @@ class AdditiveHead(SeenHead):
             return []
         return [int(column)] if 0 <= column < n_features else []
 
+    # -- what is shown of each column ------------------------------------------------------
+
     def _attributes_at(self, W: Array, row_map: RowMap, target_map: TargetMap | None) -> dict[str, Any]:
-        return super()._attributes_at(W, replace(row_map, basis=self._basis), target_map)
+        noise = self._noise_of(W)
+        if target_map is not None:
+            noise[: len(W)] *= target_map.scale
+        row_map = replace(row_map, basis=self._basis)
+        return super()._attributes_at(W, row_map, target_map) | {"_noise": noise}
+
+    def _noise_of(self, W: Array) -> Array:
+        """What is known of the noise of a head (k, d_in); see :class:`Effects`."""
+        assert self._steps is not None
+        total_step, variance, clip, last = self._steps
+        length = float(np.vdot(last, last))
+        factor = abs(float(np.vdot(W, last))) / length if length > 0 else 1.0
+        return np.array([*(np.sqrt(variance) * factor * np.ones(len(W))), total_step, factor or 1.0, clip])
+
+    def _shrunk(self, fit: Fit) -> Array:
+        """The head (k, d_in) of a fit whose curves are shrunk towards lines."""
+        assert fit.head is not None and self._steps is not None
+        loss, W = fit.data.loss, fit.head.W.copy()
+        if not np.all(np.isfinite(W)):
+            return W  # refused later
+        exclusive = "one" if loss.has_classes and loss.n_outputs > 2 else "each"
+        classes = None if loss.quadratic else exclusive
+        row_map, noise = replace(fit.mapping.row_map, basis=self._basis), self._noise_of(W)
+        effects = Effects(row_map, *row_map.split(W), noise, classes)
+        total_step, _, clip, last = self._steps
+        # Heads that are not averaged have the direction of the last one.
+        averaged = abs(np.vdot(W, last)) < (1 - 1e-9) * np.linalg.norm(W) * np.linalg.norm(last)
+        W[:, : effects.coef.shape[1]] = effects.shrunk(bool(averaged))
+        self._steps = (total_step, noise[: len(W)] ** 2, clip, W)
+        return W
+
+    def _measured(self, procedure: EstimatorProcedure) -> EstimatorProcedure:
+        """The procedure of a fit whose tasks measure the noise of its steps."""
+        fitted = yield from procedure
+        del self._steps
+        return fitted
+
+    @property
+    def _effects(self) -> Effects:
+        """The effects. Only those of given rows do not need the distribution of the columns."""
+        check_is_fitted(self)
+        classes = classes_of(self)
+        exclusive = classes is not None and len(classes) > 2 and not self.multilabel_
+        return Effects(
+            self._row_map,
+            np.atleast_2d(self.coef_),
+            np.atleast_1d(self.intercept_),
+            self._noise,
+            None if classes is None else "one" if exclusive else "each",
+        )
+
+    def _effects_on(self, pipeline: Any) -> Effects:
+        """The effects by the columns of the table that a pipeline gets, or by those of the model."""
+        effects, table = self._effects, table_of(pipeline)
+        encoded = {name: each for name, each in table.items() if each.kind != "drop"}
+        columns: list[TableColumn | None] = [*encoded.values()] or [None] * self.n_features_in_
+        steps, names = getattr(pipeline, "steps", [self]), [*encoded] or None
+        if not table:
+            names = names_of_features(self) if len(steps) == 1 else pipeline[:-1].get_feature_names_out()
+        names = [f"x{j}" for j in range(len(columns))] if names is None else [*map(str, names)]
+        ends = np.cumsum([0, *(1 if each is None else len(each.names("")) for each in columns)])
+        places = [np.arange(*each) for each in pairwise(ends.tolist())]
+        return replace(effects, parts=dict(zip(names, map(Part, places, columns), strict=True)))
+
+    @property
+    def interactions_(self) -> list[tuple[int, int]]:
+        """Numbers of the columns of each pair with products."""
+        return [*self._effects.basis.pairs]
+
+    @property
+    def knots_(self) -> list[Array]:
+        """Knots of each column."""
+        return [each.copy() for each in self._effects.usual().knots]
+
+    @property
+    def effects_(self) -> list[Array]:
+        """The effect of each column at its knots, (n_knots, k)."""
+        effects = self._effects.usual()
+        return [effects.curve(j, knots) for j, knots in enumerate(effects.knots)]
+
+    @property
+    def importances_(self) -> Array:
+        """The standard deviation of each effect over the released distribution, (n_columns,)."""
+        effects = self._effects.usual()
+        return np.array([effects.importance(j) for j in range(self.n_features_in_)])
+
+    @own_state()
+    def explain(self, X: object) -> Array:
+        """What each column adds to the outputs, for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_columns), or what else ``predict`` takes
+            Rows. What is explained of PRIVATE rows is a release that no budget covers.
+
+        Returns
+        -------
+        array of shape (n_samples, n_columns + n_interactions, k)
+            Parts of the k outputs: of each column, and then of each pair in ``interactions_``, what its
+            products add. The sum over these and ``intercept_`` is ``decision_function(X)``,
+            or ``predict(X)`` of a regression, up to rounding.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For rows that ``predict`` refuses.
+
+        Notes
+        -----
+        Rows longer than a bound are shortened: all parts of such a row are multiplied by the same factor. All
+        other rows add ``effects_``. In a linear model, without any knots, rows may have unit length.
+
+        *Guarantee*: none for the rows that are explained; keep what is explained as private as they are.
+        """
+        return head_outputs(self, X, self._effects.contributions)
+
+    def _explained(self, X: object, pipeline: Any) -> pd.DataFrame:
+        """What each column of a table, and each pair, adds to the outputs for each encoded row."""
+        each, effects = self.explain(X), self._effects_on(pipeline)
+        owners = {int(j): name for name, part in effects.parts.items() for j in part.places}
+        names = [*owners.values()]
+        names += [" x ".join(map(str, (owners[i], owners[j]))) for i, j in effects.basis.pairs]
+        classes = classes_of(self)
+        outputs = list(range(each.shape[2]) if classes is None else classes)[-each.shape[2] :]
+        tables = [pd.DataFrame(each[:, :, i], columns=names) for i in range(each.shape[2])]
+        tables = [table.T.groupby(level=0, sort=False).sum().T for table in tables]
+        return tables[0] if len(tables) == 1 else pd.concat(dict(zip(outputs, tables, strict=True)), axis=1)
 
 
 def _encoded() -> TableColumns:

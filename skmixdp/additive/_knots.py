@@ -131,10 +131,9 @@ def most_knots(n_knots: int) -> int:
 def public_columns(
     X: FloatArray, n_knots: int, linear: NDArray[np.bool_], *, standardise: bool = False
 ) -> list[Column]:
-    """The columns of public rows (n, d); those that are ``linear`` (d,) have no knots.
+    """The columns of public rows (n, d), without knots if they are ``linear`` (d,) or have two values.
 
-    Columns of two values have none, and their linear term has distance 1. ``standardise`` is for linear
-    columns of more values too.
+    The two values are at distance 1. Other linear columns keep their units, unless ``standardise``.
     """
     columns = []
     for j, values in enumerate(X.T):
@@ -144,33 +143,29 @@ def public_columns(
         values = np.quantile(present, _MIDDLES, method="inverted_cdf") if len(present) else _MIDDLES * np.nan
         shown = _with_missing(values, len(present) / len(X))
         if linear[j] and standardise and len(distinct) > 2:
-            line = _of_knots(distinct, distinct, counts.astype(np.float64), missing=missing)
-            none = np.zeros(0)
-            columns.append(replace(line, knots=none, mean=none, quantiles=shown))
-            continue
-        if linear[j] or len(distinct) < 2:
-            center = float(distinct[0]) if len(distinct) == 1 and not linear[j] else 0.0
-            columns.append(Column(center, missing=missing, quantiles=shown))
-            continue
-        knots = distinct
-        if len(distinct) > n_knots + 1:
-            atoms = distinct[counts > _SPIKE * len(present) / n_knots]
-            rest = np.sort(present[~np.isin(present, atoms)])
-            knots = np.concatenate([atoms, rest[[0, -1]]])
-            if len(rest) > _REST * len(present):
-                chances = _between_atoms(
-                    len(rest) / len(present), np.searchsorted(rest, atoms) / len(rest), n_knots
-                )
-                knots = np.concatenate([atoms, np.quantile(rest, chances)])
-        column = _of_knots(knots, present, np.ones(len(present)), missing=missing)
-        columns.append(replace(column, quantiles=shown))
+            curved = _of_knots(distinct, distinct, counts.astype(np.float64))
+            column = Column(curved.center, curved.factor)
+        elif linear[j] or len(distinct) < 2:
+            column = Column(float(distinct[0]) if len(distinct) == 1 and not linear[j] else 0.0)
+        else:
+            knots = distinct
+            if len(distinct) > n_knots + 1:
+                atoms = distinct[counts > _SPIKE * len(present) / n_knots]
+                rest = np.sort(present[~np.isin(present, atoms)])
+                inner = rest[[0, -1]]
+                if len(rest) > _REST * len(present):
+                    below = np.searchsorted(rest, atoms) / len(rest)
+                    inner = np.quantile(rest, _between_atoms(len(rest) / len(present), below, n_knots))
+                knots = np.concatenate([atoms, inner])
+            column = _of_knots(knots, present, np.ones(len(present)))
+        columns.append(replace(column, missing=missing, quantiles=shown))
     return columns
 
 
 def _between_atoms(part: float, below: FloatArray, n_knots: int) -> FloatArray:
-    """Probabilities of the quantiles that become knots, of rows that are no atoms.
+    """Probabilities of the quantiles that become knots, among the ``part`` of the rows that are no atoms.
 
-    These are the fraction ``part`` of all rows, and the fractions ``below`` of them lie below the atoms.
+    The fractions ``below`` of these lie below the atoms.
     """
     n_pieces = math.ceil(n_knots * max(part, 0.5))
     chances = np.linspace(0, 1, n_pieces + 1)
@@ -188,10 +183,9 @@ def _with_missing(quantiles: FloatArray, present: float) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Bins(ColumnFunction):
-    """The bin that each of some columns of a row is in, as a multiple of a power of two.
+    """The bin between ``edges`` that each of some columns of a row is in, as a multiple of a power of two.
 
-    ``edges`` are those of the bins of each of the ``columns``; the first and the last bin take all beyond. A
-    missing value is in a bin after those, the last of ``n_bins``.
+    The first and the last bin take all beyond. A missing value is in one more, the last of ``n_bins``.
     """
 
     columns: NDArray[np.intp]
@@ -209,17 +203,9 @@ class Bins(ColumnFunction):
         places = np.empty((len(X), self.width))
         for j, (column, edges) in enumerate(zip(self.columns, self.edges, strict=True)):
             values = X[:, column].astype(np.float64)
-            places[:, j] = np.where(np.isnan(values), self.n_bins - 1, _edges_up_to(values, edges))
+            bins = np.searchsorted(edges, values, "right")
+            places[:, j] = np.where(np.isnan(values), self.n_bins - 1, bins)
         return places * _UNIT
-
-
-def _edges_up_to(values: FloatArray, edges: FloatArray) -> NDArray[np.intp]:
-    """Numbers (n,) of the ``edges``, which ascend, up to each value: ``searchsorted`` without branches."""
-    step = 1 << len(edges).bit_length()
-    padded, places = np.append(edges, np.full(step - len(edges), np.nan)), np.zeros(len(values), np.intp)
-    while step := step // 2:
-        places += step * (padded[places + (step - 1)] <= values)
-    return places
 
 
 def noisy_columns_of(
@@ -236,8 +222,7 @@ def noisy_columns_of(
 
     The first histogram has bins of half powers of two. The bins of the second have about equal mass in the
     first, or equal width in the central part of it. A third one does the same for columns of which the second
-    has many rows in one bin. Knots are quantiles of the bins with more rows than noise. Columns with two
-    values have none. What a release tells decides what the next one asks; see :class:`Knots`.
+    has many rows in one bin. Knots are quantiles of the bins with more rows than noise.
 
     *Guarantee*: up to three Gaussian releases. A row adds 1 to one bin of each column that is asked for, so
     the sensitivity of each is at most ``sqrt(m)``.
@@ -281,9 +266,7 @@ def noisy_columns_of(
 class Knots(Stage):
     """Knots of the columns that may have curves, and so the basis of an additive model.
 
-    ``curved`` are these columns, with curves of ``n_knots`` pieces. ``on_basis`` is a fit to the basis of
-    columns. Of the ``straight`` ones, centres and spreads are released; those in ``declared`` are told.
-    What noisy knots tell decides what else is released. The squared budgets of adaptive Gaussian
+    Of the ``straight`` columns, centres and spreads are released. What noisy knots tell decides what else is released. The squared budgets of adaptive Gaussian
     releases add up as those of fixed ones, if their sum is bounded: Smith and Thakurta 2022, "Fully adaptive
     composition for Gaussian differential privacy".
     """
@@ -445,11 +428,8 @@ def _roundest(low: float, high: float) -> float:
     return low / 2 + high / 2
 
 
-def _of_knots(knots: FloatArray, values: FloatArray, counts: FloatArray, *, missing: bool = False) -> Column:
-    """A column with knots, of which those too close to the previous one are left out.
-
-    ``counts`` (m,) are numbers of rows with these ``values`` (m,).
-    """
+def _of_knots(knots: FloatArray, values: FloatArray, counts: FloatArray) -> Column:
+    """A column by ``counts`` (m,) of ``values`` (m,); knots too close to the previous one are left out."""
     part, order = counts / counts.sum(), np.argsort(values)
     low, first, third, high = np.interp(
         [_MOST[0], 0.25, 0.75, _MOST[1]], np.cumsum(part[order]), values[order]
@@ -464,10 +444,10 @@ def _of_knots(knots: FloatArray, values: FloatArray, counts: FloatArray, *, miss
         low, high = ordered[0], ordered[-1]
         above = float(part[values > low / 2 + high / 2].sum())
         factor = 1 / (high - low) if high - low > _CLOSEST else 1.0
-        return Column(low + above * (high - low), factor, missing=missing)
+        return Column(low + above * (high - low), factor)
     chosen = np.array(ordered)
     hats = [np.interp(values, chosen, hat) @ part for hat in np.eye(len(chosen))]
     # The larger of two spreads, as for the columns of linear heads.
     center = float(part @ values)
     spread = max(math.sqrt(part @ (values - center) ** 2), (third - first) / IQR)
-    return Column(center, 1 / spread, chosen, np.array(hats), missing)
+    return Column(center, 1 / spread, chosen, np.array(hats))

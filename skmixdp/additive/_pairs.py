@@ -50,12 +50,9 @@ _CLEARLY = 2.0
 class ChosenPairs(Stage):
     """The pairs of columns whose products predict what curves leave over.
 
-    Curves without products are trained first. Their most important columns are split at about their middles.
-    The score of two of these is the sum of residuals, times 1 where both columns are above or both below
-    their middles, and times -1 elsewhere. The clear scores that are largest choose the pairs.
-
-    ``basis`` tells the basis of the curves, and ``on_basis`` is a fit to another one. ``owners`` (n_columns,)
-    are those of encoded columns: two with the same owner make no pair.
+    Curves without products are trained first. The score of two of their most important columns is the sum of
+    residuals, times 1 where both are above or both below about their middles, and times -1 elsewhere. The
+    clear scores that are largest choose the pairs. Two columns with the same owner (n_columns,) make no pair.
 
     *Guarantee*: Gaussian releases of the length of the rows, of the gradients of the first curves, and of the
     scores, see :func:`scores_query`.
@@ -143,11 +140,7 @@ class ChosenPairs(Stage):
 
 
 def _side(basis: Basis, j: int) -> FloatArray:
-    """Coefficients (width,) of the entries of a row: positive if a column is above its middle knot.
-
-    Hats are centred and knots are quantiles, so about half of the rows are on each side. Without knots, the
-    column is above its centre.
-    """
+    """Coefficients (width,) of entries, whose sum is positive in rows where a column is above its middle."""
     side, hats, n_knots = np.zeros(basis.width), basis.hats[j], len(basis.knots[j])
     if n_knots:
         side[hats] = np.sign(np.arange(n_knots) - (n_knots - 1) / 2)

@@ -39,8 +39,7 @@ MISSING = "missing"
 class Panel:
     """Cells (m,) of a column that are drawn, their effects and errors (m, k), and what is not drawn.
 
-    Cells are numbers, days as ``datetime64``, or names. A last one that is NaN, NaT or "missing" stands for
-    missing cells.
+    Cells are numbers, days as ``datetime64``, or names; the last may be NaN, NaT or "missing".
     """
 
     cells: NDArray[Any]
@@ -51,10 +50,7 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One column of a table, and the ``places`` of the columns of the model that it becomes.
-
-    Without a ``column``, the table is the model's own, and has numbers.
-    """
+    """One column of a table, or of the model itself, and the ``places`` of those that it becomes there."""
 
     places: NDArray[np.intp]
     column: TableColumn | None = None
@@ -79,10 +75,8 @@ class Part:
     def usual(self, rows: FloatArray, is_known: bool, mean: FloatArray, chances: FloatArray) -> FloatArray:
         """The columns (n, c) at usual cells, drawn by two ``chances`` (2, n).
 
-        ``rows`` (n, c) are usual if that ``is_known``, and ``mean`` (c,) is released or public; NaN if it
-        is neither. The mean has the shares of categories, frequent words and missing cells. Public rows tell
-        those of categories too. Shares that nothing tells are the same for all, and 0 for missing cells.
-        Numbers with declared bounds are spread evenly between them.
+        ``rows`` (n, c) are usual if that ``is_known``. A released or public ``mean`` (c,) has the shares of
+        categories, frequent words and missing cells; NaN stands for equal ones, and 0 for missing cells.
         """
         column = self.column
         if column is None:
@@ -135,10 +129,8 @@ class Part:
     ) -> tuple[NDArray[Any], FloatArray, dict[str, FloatArray]]:
         """Cells (m,) that are drawn and their columns (m, c); usual rows (n, c) and knots say where.
 
-        In a model that is ``curved``, a column without knots has two values.
-
-        The last has, for each period that is too short to be drawn, the columns where its sine is 1, where
-        its cosine is, and where both are 0.
+        For each period that is too short to be drawn: the columns where its sine is 1, where its cosine is,
+        and where both are 0. In a model that is ``curved``, a column without knots has two values.
         """
         column, short = self.column, dict[str, FloatArray]()
         cells: Any
