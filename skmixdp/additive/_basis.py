@@ -132,9 +132,17 @@ class Basis(ColumnFunction):
 
     def of_column(self, column: int) -> "Basis":
         """The basis of one column, with its :meth:`entries`."""
-        names = "center", "factor", "knots", "mean", "missing", "quantiles"
-        own = {name: vars(self)[name][column : column + 1] for name in names}
-        return replace(self, **own, pairs=())
+        own = slice(column, column + 1)
+        return replace(
+            self,
+            center=self.center[own],
+            factor=self.factor[own],
+            knots=self.knots[own],
+            mean=self.mean[own],
+            missing=self.missing[own],
+            quantiles=self.quantiles[own],
+            pairs=(),
+        )
 
     @property
     def n_single(self) -> int:

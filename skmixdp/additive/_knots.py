@@ -266,9 +266,9 @@ def noisy_columns_of(
 class Knots(Stage):
     """Knots of the columns that may have curves, and so the basis of an additive model.
 
-    Of the ``straight`` columns, centres and spreads are released. What noisy knots tell decides what else is released. The squared budgets of adaptive Gaussian
-    releases add up as those of fixed ones, if their sum is bounded: Smith and Thakurta 2022, "Fully adaptive
-    composition for Gaussian differential privacy".
+    Of the ``straight`` columns, centres and spreads are released. What noisy knots tell decides what else is
+    released. The squared budgets of adaptive Gaussian releases add up as those of fixed ones, if their sum is
+    bounded: Smith and Thakurta 2022, "Fully adaptive composition for Gaussian differential privacy".
     """
 
     curved: NDArray[np.intp]
