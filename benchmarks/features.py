@@ -64,9 +64,7 @@ def ready_batch(features: FrozenFeatures, pixels: np.ndarray, batch_size: int) -
 
 def load_files(features: FrozenFeatures, paths: Sequence[str]) -> None:
     """Read and prepare files without any forward pass."""
-    for _ in _load(
-        features._encoder().preparation, as_items(paths, "image"), range(len(paths)), features._settings()
-    ):
+    for _ in _load(features._encoder(), as_items(paths, "image"), range(len(paths)), features._settings()):
         pass
 
 

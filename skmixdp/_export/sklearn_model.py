@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
@@ -11,17 +10,13 @@ from sklearn.preprocessing import FunctionTransformer, LabelBinarizer
 
 from .._utils.models import LinearModel, classes_of, predicts_rates
 from .._utils.validation import copy_fitted
-from .operations import of_row_map
-from .sklearn_makers import steps_of
-
-Array = NDArray[Any]
+from .operations import Array, of_row_map
+from .sklearn_steps import plain_step, steps_of
 
 
 def to_sklearn(estimator: LinearModel) -> Pipeline:
     """The pipeline of a fitted estimator; see :meth:`LinearHead.to_sklearn`."""
     if isinstance(estimator, Pipeline):
-        from .sklearn_steps import plain_step  # imported here, since it imports much of scikit-learn
-
         *before, (name, head) = estimator.steps
         return Pipeline(
             [*((path, plain_step(step, path)) for path, step in before), (name, to_sklearn(head))]

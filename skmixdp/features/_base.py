@@ -11,20 +11,14 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from .._utils.process import own_state, warn
 from .._utils.validation import COUNT, FLAG, Allowed, Kind, check_params, whole_from
+from ._encoders import Encoder, Settings, load_backend, load_encoder
 from ._extraction import Extraction, extract
 from ._inputs import ItemKind, Items, as_items
-from ._loading import load_backend, load_encoder
-from ._protocols import Encoder, Settings
 
-_CHECKS: dict[str, tuple[Allowed, ...]] = {
-    "device": (Kind("a str such as 'auto', 'cpu' or 'cuda'", lambda value: isinstance(value, str)),),
-    "batch_size": ("auto", COUNT),
-    "n_workers": ("auto", whole_from(0)),
-    "amp": ("auto", FLAG, "bfloat16", "float16"),
-    "cache": (Kind("the path of a folder", lambda value: isinstance(value, (str, os.PathLike))), None),
-    "dtype": ("float32", "float16"),
-    "on_error": ("raise", "skip"),
-}
+
+def is_path(value: object) -> bool:
+    """Whether a value may be the path of a file or folder."""
+    return isinstance(value, (str, os.PathLike))
 
 
 @dataclass(eq=False, repr=False)
@@ -65,6 +59,16 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     _kind: ClassVar[ItemKind] = "image"
     #: The parameters that choose the network; the backend's ``load`` takes them by name.
     _choosing: ClassVar[tuple[str, ...]] = ()
+
+    _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "device": (Kind("a str such as 'auto', 'cpu' or 'cuda'", lambda value: isinstance(value, str)),),
+        "batch_size": ("auto", COUNT),
+        "n_workers": ("auto", whole_from(0)),
+        "amp": ("auto", FLAG, "bfloat16", "float16"),
+        "cache": (Kind("the path of a folder", is_path), None),
+        "dtype": ("float32", "float16"),
+        "on_error": ("raise", "skip"),
+    }
 
     _: KW_ONLY
     device: str = "auto"
@@ -202,14 +206,14 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _settings(self) -> Settings:
         """The parameters of the computation, with the values of ``"auto"`` on this machine."""
-        machine = load_backend("machine", self._extra)
-        device = machine.resolve_device(self.device)
+        loop = load_backend("loop", self._extra)
+        device = loop.resolve_device(self.device)
         gpu = device.startswith("cuda")
         size = (256 if gpu else 32) if self.batch_size == "auto" else int(self.batch_size)
         workers = (
             (min(16, joblib.cpu_count()) if gpu else 0) if self.n_workers == "auto" else int(self.n_workers)
         )
-        return Settings(device, machine.resolve_precision(self.amp, device), size, workers)
+        return Settings(device, loop.resolve_precision(self.amp, device), size, workers)
 
     def _check(self) -> None:
-        check_params(self, _CHECKS)
+        check_params(self, self._allowed)

@@ -1,17 +1,36 @@
-"""Extract rows of items: read those in the cache, and pass the others through the network."""
+"""Extract rows of items: read those in a cache on disk, and pass the others through the network.
 
+A cache folder has one folder for each encoder, named by a hash of its description and of the type of
+the rows. It contains shards: NPZ files of ``keys`` (m, 16) and ``rows`` (m, d), where a key is the
+hash of an item's content. A shard is written to a temporary file and moved into place in one step.
+So an interrupted run leaves complete shards only, and processes can share a folder. NPZ files hold a
+checksum of each array. A damaged shard is removed with a warning, and its rows are computed again.
+"""
+
+import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+import os
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._utils.process import progress_bar
-from ._cache import RowCache
+from .._utils.files import write_arrays, written_whole
+from .._utils.process import progress_bar, warn
+from ._encoders import Encoder, Settings, Skipped
 from ._inputs import ItemError, Items
-from ._protocols import Encoder, Settings, Skipped
+
+#: Most rows of a shard, and seconds after which a smaller shard is written.
+_SHARD_ROWS = 2048
+_SHARD_SECONDS = 10.0
+#: Errors that NumPy raises for a damaged archive.
+_DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 
 #: Positions of some items, their rows, and the items that could not be read.
 Chunk = tuple[list[int], NDArray[np.float32], list[Skipped]]
@@ -118,3 +137,97 @@ def _rounded(
             "check the weights."
         )
     return rounded
+
+
+class RowCache:
+    """Stored rows of one encoder, by digest of the item; ``description`` is what else they depend on."""
+
+    def __init__(self, folder: str | os.PathLike[str], description: Mapping[str, Any], dtype: str) -> None:
+        text = json.dumps({**description, "dtype": dtype}, sort_keys=True)
+        self._name = str(folder)
+        self._folder = Path(folder) / hashlib.sha256(text.encode()).hexdigest()[:32]
+        self._dtype = np.dtype(dtype)
+        # Pairs, so that an interruption leaves no key without its row.
+        self._waiting: list[tuple[bytes, NDArray[Any]]] = []
+        self._since = time.monotonic()
+        try:
+            # Only for the user, since rows can reveal as much as their items.
+            Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            if not (self._folder / "encoder.json").exists():
+                with written_whole(self._folder / "encoder.json") as file:
+                    file.write(text.encode())
+        except OSError as error:
+            raise self._refusal(error) from error
+
+    def _refusal(self, error: OSError) -> ValueError:
+        return ValueError(
+            f"cache={self._name!r} cannot be used ({error.strerror}); name a folder that can be written to."
+        )
+
+    def read(self, keys: Sequence[bytes | None], out: NDArray[np.float32]) -> NDArray[np.bool_]:
+        """Copy stored rows into ``out`` (n, d), and return the mask (n,) of the rows that were stored."""
+        places: dict[bytes, list[int]] = {}
+        for place, key in enumerate(keys):
+            if key is not None:
+                places.setdefault(key, []).append(place)
+        stored = np.zeros(len(keys), dtype=bool)
+        for path in sorted(self._folder.glob("*.npz")):
+            if not places:
+                break
+            stored_keys = self._read_shard(path, places, out)
+            for key in stored_keys:
+                stored[places.pop(key)] = True
+        return stored
+
+    def _read_shard(
+        self, path: Path, places: Mapping[bytes, list[int]], out: NDArray[np.float32]
+    ) -> list[bytes]:
+        """Copy the wanted rows of one shard, and return their keys."""
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as shard:
+                stored = [key.tobytes() for key in shard["keys"]]
+                wanted = {key: row for row, key in enumerate(stored) if key in places}
+                if not wanted:
+                    return []
+                rows = shard["rows"]
+            if rows.shape != (len(stored), out.shape[1]) or rows.dtype != self._dtype:
+                raise ValueError(f"rows of shape {rows.shape} and type {rows.dtype}")
+        except FileNotFoundError:  # another process removed it
+            return []
+        except _DAMAGE as error:
+            warn(
+                f"the cache file {path} is damaged ({' '.join(str(error).split())}); it is removed and its "
+                "rows are computed again."
+            )
+            path.unlink(missing_ok=True)
+            return []
+        for key, row in wanted.items():
+            out[places[key]] = rows[row]
+        return [*wanted]
+
+    def add(self, keys: Sequence[bytes | None], rows: NDArray[np.float32]) -> None:
+        """Add rows (m, d), and write a shard when there are enough."""
+        if not self._waiting:
+            self._since = time.monotonic()
+        for key, row in zip(keys, rows, strict=True):
+            if key is not None:
+                self._waiting.append((key, row.astype(self._dtype)))
+        if len(self._waiting) >= _SHARD_ROWS or time.monotonic() - self._since >= _SHARD_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the rows that are not yet on disk."""
+        if not self._waiting:
+            return
+        digests, rows = zip(*self._waiting, strict=True)
+        joined = b"".join(digests)
+        keys = np.frombuffer(joined, dtype=np.uint8).reshape(len(rows), -1)
+        # A shard is named by its keys, so that a repeated flush replaces the shard of an interrupted one.
+        name = hashlib.sha256(joined).hexdigest()[:16]
+        try:
+            with written_whole(self._folder / f"{name}.npz") as file:
+                write_arrays(file, keys=keys, rows=np.stack(rows))
+        except OSError as error:
+            raise self._refusal(error) from error
+        self._waiting = []

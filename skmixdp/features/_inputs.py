@@ -167,10 +167,6 @@ def _checked_texts(X: Sequence[Any]) -> Items:
     return Texts(X)
 
 
-def _is_image(element: object) -> bool:
-    return hasattr(element, "convert") and hasattr(element, "mode")
-
-
 def _as_image(element: Any) -> Any:
     """A PIL image of 8 bits a channel, from a path, an image, an array or a tensor of one."""
     from PIL import Image
@@ -179,7 +175,7 @@ def _as_image(element: Any) -> Any:
         with _as_item_errors(), Image.open(element) as file:
             file.load()
             image: Any = file
-    elif _is_image(element):
+    elif hasattr(element, "convert") and hasattr(element, "mode"):
         image = element
         with _as_item_errors():
             image.load()

@@ -8,17 +8,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.process import own_state
-from .._utils.validation import COUNT, Allowed, Kind, check_params, sources_of, whole_from
+from .._utils.validation import COUNT, Allowed, Kind, sources_of, whole_from
 from ._base import FrozenFeatures
-from ._protocols import Encoder
-
-_CHECKS: dict[str, tuple[Allowed, ...]] = {
-    "J": (COUNT,),
-    "L": (COUNT,),
-    "n_groups": (COUNT,),
-    "n_channels": (Kind("1 (grey) or 3 (colour)", lambda value: value in (1, 3)),),
-    "normalization": ("group", "batch", None),
-}
+from ._encoders import Encoder
 
 
 @dataclass(eq=False, repr=False)
@@ -79,6 +71,15 @@ class ScatteringFeatures(FrozenFeatures):
 
     _backend: ClassVar[str] = "scattering"
     _choosing: ClassVar[tuple[str, ...]] = ("J", "L", "image_size", "n_channels")
+
+    _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        **FrozenFeatures._allowed,
+        "J": (COUNT,),
+        "L": (COUNT,),
+        "n_groups": (COUNT,),
+        "n_channels": (Kind("1 (grey) or 3 (colour)", lambda value: value in (1, 3)),),
+        "normalization": ("group", "batch", None),
+    }
 
     J: int = 2
     L: int = 8
@@ -158,7 +159,6 @@ class ScatteringFeatures(FrozenFeatures):
 
     def _check(self) -> None:
         super()._check()
-        check_params(self, _CHECKS)
         channels = self._n_paths() * self.n_channels
         if self.normalization == "group" and channels % self.n_groups:
             raise ValueError(

@@ -158,7 +158,7 @@ def test_lines_only_fall():
 
 def test_every_module_has_a_room():
     assert structure.room_of("privacy.ledger._sql").name == "ledger"
-    assert structure.room_of("_export.onnx_steps").name == "export"
+    assert structure.room_of("_export.onnx_model").name == "export"
     assert structure.room_of("").name == "utilities and top"
     named = {begin for room in structure.ROOMS for begin in room.modules}
     assert {name.split(".")[0] for name in structure.paths()} <= named | {"model_selection"}

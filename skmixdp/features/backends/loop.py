@@ -1,11 +1,11 @@
-"""The loop that loads items, passes them through an encoder and fetches the rows.
+"""The loop that loads items, passes them through an encoder and fetches the rows, and where it runs.
 
 On a GPU the steps overlap: workers prepare batches into pinned memory, batches are copied
 while earlier ones are computed, and rows are fetched one batch late.
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from .._encoders import Encoder, Settings, Skipped
 from .._inputs import ItemError, Items
-from .._protocols import Encoder, Preparation, Settings, Skipped
 
 Chunk = tuple[list[int], NDArray[np.float32], list[Skipped]]
 #: Positions of some items, their batch (None if all failed), and the items that failed.
@@ -40,33 +40,32 @@ def run(encoder: Encoder, items: Items, places: Sequence[int], settings: Setting
             "influence each other; use an encoder whose eval() reaches all layers."
         )
     forward = _Forward(encoder, settings)
-    waiting: deque[tuple[list[int], _Fetch, list[Skipped]]] = deque()
-    for numbers, batch, failures in _load(encoder.preparation, items, places, settings):
+    waiting: deque[tuple[list[int], Callable[[], NDArray[np.float32]], list[Skipped]]] = deque()
+    for numbers, batch, failures in _load(encoder, items, places, settings):
         rows = torch.empty((0, encoder.n_outputs)) if batch is None else forward(batch)
-        waiting.append((numbers, _Fetch(rows), failures))
+        waiting.append((numbers, _fetch(rows), failures))
         if len(waiting) > int(cuda):
             numbers, fetch, failed = waiting.popleft()
-            yield numbers, fetch.rows(), failed
+            yield numbers, fetch(), failed
     for numbers, fetch, failed in waiting:
-        yield numbers, fetch.rows(), failed
+        yield numbers, fetch(), failed
 
 
-class _Fetch:
-    """Rows that are copied to the host, on a GPU while the next ones are computed."""
+def _fetch(rows: Tensor) -> Callable[[], NDArray[np.float32]]:
+    """A function that returns rows on the host; from a GPU they are copied while others are computed."""
+    event: Any = None
+    if rows.is_cuda:
+        stream = torch.cuda.current_stream(rows.device)
+        rows = rows.to("cpu", non_blocking=True)
+        event = torch.cuda.Event()
+        event.record(stream)
 
-    def __init__(self, rows: Tensor) -> None:
-        self._event: Any = None
-        if rows.is_cuda:
-            stream = torch.cuda.current_stream(rows.device)
-            rows = rows.to("cpu", non_blocking=True)
-            self._event = torch.cuda.Event()
-            self._event.record(stream)
-        self._rows = rows
+    def fetched() -> NDArray[np.float32]:
+        if event is not None:
+            event.synchronize()
+        return np.asarray(rows.to("cpu", torch.float32))
 
-    def rows(self) -> NDArray[np.float32]:
-        if self._event is not None:
-            self._event.synchronize()
-        return np.asarray(self._rows.to("cpu", torch.float32))
+    return fetched
 
 
 class _Forward:
@@ -115,6 +114,29 @@ class _Forward:
             return rows.to(torch.float32)
 
 
+def resolve_device(device: str) -> str:
+    """The name of a usable device; ``"auto"`` is the GPU if there is one."""
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device)
+    # AssertionError: raised by a PyTorch without CUDA
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"device={device!r} cannot be used ({reason}); use 'auto' or 'cpu'.") from error
+    return device
+
+
+def resolve_precision(amp: bool | str, device: str) -> str:
+    """``"float32"``, or the type of automatic mixed precision."""
+    gpu = device.startswith("cuda")
+    if amp is False or (amp == "auto" and not gpu):
+        return "float32"
+    if isinstance(amp, str) and amp != "auto":
+        return amp
+    return "bfloat16" if not gpu or torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
+
+
 def _to_device(batch: Any, device: str) -> Any:
     if isinstance(batch, Tensor):
         return batch.to(device, non_blocking=True)
@@ -131,11 +153,9 @@ def _slice(batch: Any, start: int, stop: int) -> Any:
     return batch[start:stop]
 
 
-def _load(
-    preparation: Preparation, items: Items, places: Sequence[int], settings: Settings
-) -> Iterator[Loaded]:
+def _load(encoder: Encoder, items: Items, places: Sequence[int], settings: Settings) -> Iterator[Loaded]:
     """Batches of prepared items, or of pixels that are prepared on the device."""
-    pin = settings.device.startswith("cuda")
+    preparation, pin = encoder.preparation, settings.device.startswith("cuda")
     size = settings.batch_size
     first = items.pixels(places[:1])
     if first is not None and preparation.many(torch.from_numpy(first)) is not None:
@@ -145,10 +165,10 @@ def _load(
             yield numbers, pixels.pin_memory() if pin else pixels, []
         return
     loader: DataLoader[Loaded] = DataLoader(
-        _Prepared(preparation, items, places),
+        _Prepared(preparation.one, items, places),
         batch_size=size,
         num_workers=settings.n_workers,
-        collate_fn=partial(_stacked, preparation),
+        collate_fn=partial(_stacked, preparation.stack),
         pin_memory=pin,
         generator=torch.Generator(),  # leaves the random state of the caller unchanged
     )
@@ -158,8 +178,8 @@ def _load(
 class _Prepared(Dataset[Any]):
     """Prepared items. A failure is returned and not raised, so that the worker goes on."""
 
-    def __init__(self, preparation: Preparation, items: Items, places: Sequence[int]) -> None:
-        self._preparation = preparation
+    def __init__(self, prepare: Callable[[Any], Any], items: Items, places: Sequence[int]) -> None:
+        self._prepare = prepare
         self._items = items
         self._places = places
 
@@ -169,15 +189,15 @@ class _Prepared(Dataset[Any]):
     def __getitem__(self, number: int) -> Any:
         place = self._places[number]
         try:
-            return place, self._preparation.one(self._items[place])
+            return place, self._prepare(self._items[place])
         except ItemError as error:
             return Skipped(place, self._items.name(place), str(error))
 
 
-def _stacked(preparation: Preparation, prepared: Sequence[Any]) -> Loaded:
+def _stacked(stack: Callable[[list[Any]], Any], prepared: Sequence[Any]) -> Loaded:
     """Prepared items as a batch, made in the loader's worker."""
     failures = [item for item in prepared if isinstance(item, Skipped)]
     good = [item for item in prepared if not isinstance(item, Skipped)]
     numbers = [place for place, _ in good]
-    batch = preparation.stack([item for _, item in good]) if good else None
+    batch = stack([item for _, item in good]) if good else None
     return numbers, batch, failures

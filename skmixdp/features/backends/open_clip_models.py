@@ -11,9 +11,8 @@ import torch
 from open_clip.transform import PreprocessCfg, image_transform_v2
 from torch import Tensor
 
-from .hub import loading
 from .images import ImagePreparation
-from .weights import check_row_wise, file_hash, weights_hash
+from .loading import check_row_wise, file_hash, loading, weights_hash
 
 
 def load(

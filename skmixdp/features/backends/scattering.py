@@ -14,7 +14,7 @@ from torch.nn.functional import group_norm
 from torchvision import transforms
 
 from .images import ImagePreparation
-from .weights import weights_hash
+from .loading import weights_hash
 
 
 class ScatteringEncoder:

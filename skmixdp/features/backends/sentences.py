@@ -8,8 +8,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
-from .hub import loading
-from .weights import check_row_wise, weights_hash
+from .loading import check_row_wise, loading, weights_hash
 
 #: Key of the lengths of the texts in a batch, if the batch has no mask.
 _LENGTHS = "lengths"

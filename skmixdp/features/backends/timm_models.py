@@ -12,9 +12,8 @@ from timm.models import load_state_dict
 from torch import Tensor, nn
 
 from ..._utils.validation import COUNT, Kind, Number, check, suggestion
-from .hub import loading
 from .images import ImagePreparation
-from .weights import check_row_wise, file_hash, weights_hash
+from .loading import check_row_wise, file_hash, loading, weights_hash
 
 _POOLINGS = ("avg", "max")
 _LAYER = Number("a whole number", whole=True)

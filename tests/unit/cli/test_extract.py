@@ -321,8 +321,8 @@ def test_a_killed_command_leaves_no_output_and_goes_on_from_its_cache(images, ca
     command = ["extract", "many", *MODEL, "--batch-size", "4", "--cache", "cache", "--out", "feats.npz"]
     code = (
         "import sys, time\n"
-        "from skmixdp.features import _cache\n"
-        "_cache._SHARD_ROWS = 8\n"
+        "from skmixdp.features import _extraction\n"
+        "_extraction._SHARD_ROWS = 8\n"
         "from skmixdp.features.backends.timm_models import TimmEncoder\n"
         "forward = TimmEncoder.forward\n"
         "TimmEncoder.forward = lambda self, batch: (time.sleep(0.1), forward(self, batch))[1]\n"

@@ -35,7 +35,7 @@ class TinyEncoder:
     """A network with layers that mix rows in training mode; it keeps the sizes of its batches."""
 
     def __init__(self, seed=0):
-        from skmixdp.features.backends.weights import weights_hash
+        from skmixdp.features.backends.loading import weights_hash
 
         with torch.random.fork_rng():
             torch.manual_seed(seed)

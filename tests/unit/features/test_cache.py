@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.private_names import RowCache, _cache
+from tests.private_names import RowCache, _extraction
 from tests.unit.features.conftest import TinyEncoder, TinyFeatures, make_pixels
 
 ROOT = Path(__file__).parents[3]
@@ -123,10 +123,10 @@ def test_what_was_computed_before_an_error_is_kept(paths, tiny, cache):
 
 
 def test_shards_are_written_on_the_way(pixels, tiny, cache, monkeypatch):
-    monkeypatch.setattr(_cache, "_SHARD_ROWS", 4)
+    monkeypatch.setattr(_extraction, "_SHARD_ROWS", 4)
     tiny(cache=cache, batch_size=2).transform(pixels)
     assert sorted(len(np.load(path)["keys"]) for path in shards(cache)) == [2, 4, 4]
-    monkeypatch.setattr(_cache, "_SHARD_SECONDS", 0.0)
+    monkeypatch.setattr(_extraction, "_SHARD_SECONDS", 0.0)
     tiny(cache=cache, batch_size=2).transform(make_pixels(6, seed=5))
     assert len(shards(cache)) == 6
 
@@ -162,9 +162,9 @@ def test_a_shard_that_another_process_took_away(cache, monkeypatch):
 SCRIPT = """
 import sys, time
 sys.path.insert(0, {root!r})
-from skmixdp.features import _cache
+from skmixdp.features import _extraction
 from tests.unit.features.conftest import TinyEncoder, TinyFeatures, make_pixels
-_cache._SHARD_ROWS = 5
+_extraction._SHARD_ROWS = 5
 class Slow(TinyEncoder):
     def forward(self, batch):
         time.sleep({delay})

@@ -54,7 +54,7 @@ def test_a_layer_that_stays_in_training_mode_is_refused(pixels, encoder, tiny):
 
 @pytest.mark.parametrize("norm", [nn.BatchNorm2d, nn.BatchNorm1d, nn.SyncBatchNorm])
 def test_layers_without_running_statistics_are_refused(norm):
-    check_row_wise = library("skmixdp.features.backends.weights").check_row_wise
+    check_row_wise = library("skmixdp.features.backends.loading").check_row_wise
     module = nn.Sequential(nn.Identity(), norm(3, track_running_stats=False))
     with pytest.raises(ValueError, match="model 'x' has the layer 1 that normalises by the statistics of"):
         check_row_wise(module, "x")
@@ -147,7 +147,7 @@ def test_mixed_precision_is_close_and_is_told(pixels, tiny):
 
 @pytest.fixture
 def machine():
-    return library("skmixdp.features.backends.machine")
+    return library("skmixdp.features.backends.loop")
 
 
 def test_auto_means_no_mixed_precision_on_a_cpu_and_some_on_a_gpu(monkeypatch, machine):

@@ -14,9 +14,9 @@ from safetensors.torch import load_file, save_file
 from sklearn.base import clone
 
 from skmixdp.features import TimmFeatures
-from skmixdp.features.backends import hub
-from skmixdp.features.backends.weights import weights_hash
-from tests.private_names import _loading
+from skmixdp.features.backends import loading
+from skmixdp.features.backends.loading import weights_hash
+from tests.private_names import _encoders
 from tests.unit.features.conftest import library, make_pixels, save_images
 
 DATA = Path(os.environ.get("SKMIXDP_DATA", Path(__file__).parents[4] / "shared" / "data"))
@@ -155,7 +155,7 @@ def test_a_network_for_grey_images():
 def test_random_weights_are_the_same_each_time():
     one = resnet().fit().report_["weights"]
     torch.manual_seed(5)
-    _loading._loaded.clear()
+    _encoders._loaded.clear()
     assert resnet().fit().report_["weights"] == one
     assert one["origin"] == "random weights"
 
@@ -316,7 +316,7 @@ class TestWithoutNetwork:
             raise OSError("nothing")
 
         monkeypatch.setattr(library("timm"), "create_model", create_model)
-        monkeypatch.setattr(hub, "getproxies", dict)
+        monkeypatch.setattr(loading, "getproxies", dict)
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
         return found
 
@@ -325,17 +325,17 @@ class TestWithoutNetwork:
         def look_up(host, port):
             assert (host, port) == ("huggingface.co", 443)
             if not address:
-                raise hub.socket.gaierror
+                raise loading.socket.gaierror
             return ["an address"]
 
-        monkeypatch.setattr(hub.socket, "getaddrinfo", look_up)
+        monkeypatch.setattr(loading.socket, "getaddrinfo", look_up)
         with pytest.raises(ValueError, match="where there is no network, pass pretrained=path"):
             resnet(pretrained=True, image_size=(31, 31)).fit()
         assert asked == [not address] and constants.HF_HUB_OFFLINE is False
 
     def test_a_proxy_may_know_the_address(self, asked, monkeypatch):
-        monkeypatch.setattr(hub, "getproxies", lambda: {"https": "http://proxy"})
-        monkeypatch.setattr(hub.socket, "getaddrinfo", pytest.fail)
+        monkeypatch.setattr(loading, "getproxies", lambda: {"https": "http://proxy"})
+        monkeypatch.setattr(loading.socket, "getaddrinfo", pytest.fail)
         with pytest.raises(ValueError, match="cannot be made"):
             resnet(pretrained=True, image_size=(33, 31)).fit()
         assert asked == [False]
