@@ -87,6 +87,9 @@ NAMES = {
         "panel_rows_for sum_error"
     ),
     "skmixdp._papers": "mirror",
+    "skmixdp._papers.loss_queries": (
+        "CandidateQuery Descent PublicDirections RandomDirections TwoPointQuery public_gradients"
+    ),
     "skmixdp._papers.mirror": "PenalizedLoss",
     "skmixdp._papers.modelmix": "accountant",
     "skmixdp._papers.modelmix.accountant": (
@@ -95,12 +98,9 @@ NAMES = {
     "skmixdp._papers.modelmix.wrapping": (
         "L2LinfClip L2LinfClipAt MixingDescent mixed_query mixed_steps mixed_update"
     ),
-    "skmixdp._papers.pazo": "zeroth_order_descent",
     "skmixdp._papers.split_query": "SplitQuery clipped_parts",
     "skmixdp._papers.splits": "Centre GradientEmbedding centre_of deviation_norms embedding_of",
-    "skmixdp._papers.zeroth_order": (
-        "CandidateQuery Descent PublicDirections RandomDirections TwoPointQuery public_gradients"
-    ),
+    "skmixdp._papers.zeroth_order": "zeroth_order_descent",
     "skmixdp._rows": "blockwise scaling table",
     "skmixdp._rows.blockwise": "InMemoryRows block_size grid_of_rows n_lanes rounds sum_resolution",
     "skmixdp._rows.persons": "PersonTable Places",
@@ -138,9 +138,7 @@ NAMES = {
         "Bins Knots count_error knots_share most_knots noisy_columns_of public_columns"
     ),
     "skmixdp.additive._pairs": "ChosenPairs scores_query",
-    "skmixdp.additive._piecewise": (
-        "MappedPiecewiseRows centered_piecewise_rows compiled_pieces scipy_pieces"
-    ),
+    "skmixdp.additive._piecewise": "MappedPiecewiseRows centered_piecewise_rows compiled_pieces scipy_pieces",
     "skmixdp.audit._bounds": (
         "epsilon_from_rates mu_from_rates one_run_epsilon one_run_mu one_run_p_value proportion_lower "
         "proportion_upper separation threshold_bound"

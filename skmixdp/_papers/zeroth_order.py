@@ -1,187 +1,215 @@
-"""Zeroth-order queries: they ask private rows for losses at a few heads, never for gradients.
+"""PAZO-M, PAZO-P and PAZO-S, and DPZero: zeroth-order descent with and without public gradients."""
 
-A step uses a linear head through its :class:`~skmixdp.components.public.PublicView`. The view of a torch
-module has the same methods. Each view chooses how it represents vectors of parameters.
-"""
-
-import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from .._linear.arrays import FloatArray
-from ..components.clipping import clipped, scalars
-from ..components.protocols import PrivateQuery, Rounds, StepContext, Update
-from ..components.public import PublicView
+from .._engine import Options, Recipe
+from .._utils.validation import CLIP, COUNT, FLAG, POSITIVE
+from ..algorithms._base import WEIGHTS, Algorithm, weighting_of
+from ..components import BalancedSteps, ConstantWeight
+from ..components.protocols import PublicInfo, Query, Weighting
+from .loss_queries import CandidateQuery, Descent, PublicDirections, RandomDirections, TwoPointQuery
 
-#: Vectors of the model's parameters.
-Vectors = Any
+DIRECTIONS = ("sphere", "gaussian")
+
+#: The direction contains no public gradient.
+NO_PUBLIC_WEIGHT = ConstantWeight(0.0)
+
+#: Most steps of the rule. With few directions in a large space, the head changes slowly.
+_LONGEST_RUN = 500
 
 
-@dataclass(frozen=True)
-class RandomDirections:
-    """Random directions in the whole parameter space, of length ``p ** exponent``.
+def zeroth_order_descent(
+    info: PublicInfo, options: Options, query: Query, weighting: Weighting, spread: float
+) -> Recipe:
+    """The recipe of plain descent along estimates of the gradient.
 
-    With exponent 1/2, the two-point estimate is unbiased. With 1/4, its root mean square length is that of
-    the gradient. Source: PAZO, Algorithm 1 and Appendix A.1 (1/4), equation 2 (1/2), Appendix C (Gaussian).
+    ``spread`` is the mean squared length of a direction divided by that of its mean, for a sphere of the
+    gradient's dimension. Stable steps are smaller by this factor than with exact gradients.
+    """
+    l2 = options.l2 or 0.0
+    return Recipe(
+        sampling=options.sampling,
+        query=query,
+        weighting=weighting,
+        steps=BalancedSteps(
+            options.learning_rate,
+            0.0,
+            l2,
+            curvature=spread * info.curvature if options.learning_rate == "auto" else None,
+            maximum=_LONGEST_RUN,
+        ),
+        update=Descent(),
+        l2=l2,
+        anchor=np.zeros(()),  # the origin, broadcast to parameters of any shape
+        draws=True,
+    )
+
+
+@dataclass(eq=False, repr=False)
+class DPZero(Algorithm):
+    """Zeroth-order descent along random directions, without public gradients.
+
+    Parameters
+    ----------
+    n_directions : int, default=1
+        Number of directions in each step.
+    smoothing : float, default=1e-2
+        Step to either side along a direction, in units of the direction, whose length is ``sqrt(p)``.
+    loss_clip : float, default=1.0
+        Bound on each row's difference of losses, on the scale of a row's gradient.
+    directions : {"sphere", "gaussian"}, default="sphere"
+        Distribution of the directions.
+
+    Notes
+    -----
+    *Guarantee*: one Gaussian release per step, of one number per direction.
+
+    The squared length of the estimate is ``p / n_directions`` times that of the gradient of ``p``
+    coefficients. Steps are therefore small, and there are many of them. Public rows help only through the
+    start.
+
+    References
+    ----------
+    Zhang et al. 2024, "DPZero: Private Fine-Tuning of Language Models without Backpropagation",
+    Algorithm 1, in the form of Gong and Li 2025 (PAZO), equation 2.
     """
 
-    exponent: float
-    sphere: bool
+    _allowed: ClassVar = {
+        "n_directions": (COUNT,),
+        "smoothing": (POSITIVE,),
+        "loss_clip": (CLIP,),
+        "directions": DIRECTIONS,
+    }
 
-    def radius(self, view: PublicView) -> float:
-        return float(view.n_parameters**self.exponent)
+    n_directions: int = 1
+    _: KW_ONLY
+    smoothing: float = 1e-2
+    loss_clip: float = 1.0
+    directions: str = "sphere"
 
-    def dimension(self, view: PublicView) -> int:
-        return view.n_parameters
-
-    def draw(self, ctx: StepContext, count: int) -> Vectors:
-        return ctx.view.random_directions(ctx.noise, count, self.radius(ctx.view), sphere=self.sphere)
-
-
-@dataclass(frozen=True)
-class PublicDirections:
-    """Random combinations ``G v`` of public gradients, ``v`` of length ``sqrt(n_batches)``.
-
-    With ``orthonormal`` gradients, the mean of the estimate is the projection of the gradient on their span.
-    Otherwise they are only scaled to unit length, and the mean is ``G G^T`` times the gradient.
-
-    Source: PAZO, Algorithm 2.
-    """
-
-    n_batches: int
-    batch_size: int | None
-    orthonormal: bool
-    sphere: bool
-
-    def radius(self, view: PublicView) -> float:
-        return math.sqrt(self.n_batches)
-
-    def dimension(self, view: PublicView) -> int:
-        return self.n_batches
-
-    def draw(self, ctx: StepContext, count: int) -> Vectors:
-        gradients = public_gradients(ctx, self.n_batches, self.batch_size)
-        G = (ctx.view.orthonormal if self.orthonormal else ctx.view.unit)(gradients)
-        v = ctx.noise.normal((count, len(G)))
-        # Public gradients may all be zero, and have no orthonormal directions then.
-        sphere = self.sphere and len(G) > 0
-        lengths = np.linalg.norm(v, axis=1, keepdims=True) if sphere else math.sqrt(self.n_batches)
-        return [ctx.view.combine(row, G) for row in v * (self.radius(ctx.view) / lengths)]
-
-
-@dataclass(frozen=True)
-class TwoPointQuery:
-    """The sums of clipped differences of losses along random directions.
-
-    For a direction ``u``, each row gives ``clip((f(W + smoothing u) - f(W - smoothing u)) / (2 smoothing))``.
-    The released mean of these numbers times ``u``, averaged over directions, estimates the private gradient.
-
-    *Guarantee*: one row contributes at most :meth:`bound`, the typical share of a gradient along a random
-    direction, to each of the ``n_directions`` numbers. So one row moves the array by at most the bound times
-    ``sqrt(n_directions)``, regardless of the rounding of losses.
-
-    Source: PAZO, equation 2 and Algorithms 1 and 2; DPZero (Zhang et al. 2024), Algorithm 1.
-    """
-
-    directions: RandomDirections | PublicDirections
-    n_directions: int
-    smoothing: float
-    loss_clip: float
-    public_batch_size: int | None = None
-
-    def sensitivity(self, view: PublicView, dtype: np.dtype[Any]) -> float:
-        """Sensitivity of a gradient sum with the same noise in every queried direction."""
-        return self.bound(view) * self.directions.radius(view) / math.sqrt(self.directions.dimension(view))
-
-    def bound(self, view: PublicView) -> float:
-        """Bound on the absolute value of each row's difference."""
-        return self.loss_clip * self.directions.radius(view) / math.sqrt(self.directions.dimension(view))
-
-    def step(self, ctx: StepContext) -> Rounds:
-        q = self.n_directions
-        U = self.directions.draw(ctx, q)
-        bound = self.bound(ctx.view)
-        moves = [(j, sign * self.smoothing) for sign in (1, -1) for j in range(q)]
-        probe = ctx.view.probe(U, moves)
-
-        def contribute(Z: FloatArray, block: Any) -> tuple[None, FloatArray]:
-            losses = probe.losses(Z, block.y)
-            return None, clipped((losses[:, :q] - losses[:, q:]) / (2 * self.smoothing), bound)
-
-        (sums,) = yield PrivateQuery(probe.points, contribute, releases=(scalars(bound, q, 1.0),))
-        estimate = ctx.view.combine(sums / (ctx.batch_size * q), U)
-        if ctx.public_weight == 0 or self.public_batch_size is None:
-            return ctx.direction(estimate)
-        return ctx.direction(estimate, public_gradients(ctx, 1, self.public_batch_size)[0])
-
-
-@dataclass(frozen=True)
-class CandidateQuery:
-    """The public gradient whose step gives the smallest losses of private rows.
-
-    The score of a candidate ``g`` is the mean of clipped losses at ``W - step_size g``, the head after a step
-    of plain descent. A further candidate is the best of them plus a random vector with standard deviation
-    ``candidate_noise`` in each coordinate, unless this is None.
-
-    *Guarantee*: m losses share the step. Each row's loss is at most ``loss_clip`` in absolute value, so each
-    mean has noise of variance ``m (loss_clip noise_multiplier / b)**2``.
-
-    Source: PAZO, Algorithm 3.
-    """
-
-    n_candidates: int
-    batch_size: int | None
-    loss_clip: float
-    candidate_noise: float | None
-
-    def sensitivity(self, view: PublicView, dtype: np.dtype[Any]) -> float:
-        """Sensitivity of each sum of losses."""
-        return self.loss_clip
-
-    def step(self, ctx: StepContext) -> Rounds:
-        gradients = public_gradients(ctx, self.n_candidates, self.batch_size)
-        regulariser = ctx.direction(0 * gradients[0])
-        candidates = [gradient + regulariser for gradient in gradients]
-        n_losses = len(candidates) + (self.candidate_noise is not None)
-        losses = yield from self._losses(ctx, candidates, n_losses)
-        best = int(np.argmin(losses))
-        if self.candidate_noise is None:
-            return candidates[best]
-        radius = self.candidate_noise * math.sqrt(ctx.view.n_parameters)
-        (step,) = ctx.view.random_directions(ctx.noise, 1, radius, sphere=False)
-        further = candidates[best] + step
-        (loss,) = yield from self._losses(ctx, [further], n_losses)
-        return further if loss < losses[best] else candidates[best]
-
-    def _losses(self, ctx: StepContext, candidates: Vectors, n_losses: int) -> Rounds:
-        """Ask for the sums of clipped losses after a step along each candidate."""
-        count = len(candidates)
-        probe = ctx.view.probe(candidates, [(j, -ctx.step_size) for j in range(count)])
-        (sums,) = yield PrivateQuery(
-            probe.points,
-            # A NaN loss counts as the largest one, so that its candidate does not win.
-            lambda Z, block: (None, clipped(probe.losses(Z, block.y), self.loss_clip, self.loss_clip)),
-            releases=(scalars(self.loss_clip, count, count / n_losses),),
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
+        on_sphere = self.directions == "sphere"
+        query = TwoPointQuery(
+            RandomDirections(0.5, on_sphere), self.n_directions, self.smoothing, self.loss_clip
         )
-        return sums
+        spread = 1 + info.view.n_parameters / query.n_directions
+        return zeroth_order_descent(info, options, query, NO_PUBLIC_WEIGHT, spread)
 
 
-@dataclass(frozen=True)
-class Descent(Update):
-    """Plain descent ``W <- W - step_size D`` for the parameters of any view, modules included."""
+@dataclass(eq=False, repr=False)
+class PAZO(Algorithm):
+    """Zeroth-order descent that combines losses of private rows with gradients of public rows.
 
-    def init(self, W: Any) -> tuple[Any, None]:
-        return W, None
+    Parameters
+    ----------
+    variant : {"m", "p", "s"}, default="m"
+        ``"m"`` mixes the public gradient with a two-point estimate along random directions. ``"p"`` takes
+        directions from the span of public gradients. ``"s"`` selects one of several public gradients by the
+        losses of private rows.
+    n_directions : int, default=1
+        Number of directions in each step ("m" and "p").
+    smoothing : float, default=1e-2
+        Step to either side along a direction, in units of the direction ("m" and "p").
+    loss_clip : float, default=1.0
+        Bound on each row's difference of losses, on the scale of a row's gradient ("m" and
+        "p"), or on each row's loss ("s").
+    public_weight : {"sample", "coupling", "convex", "cosine"}, float or object, default=0.5
+        Weight of the public mean gradient ("m").
+    public_batch_size : int or None, default=None
+        Number of public rows in a batch. None takes all public rows ("m"), or divides them among the batches
+        ("p", "s").
+    n_public_batches : int, default=3
+        Number of public gradients that span the directions ("p").
+    n_candidates : int, default=3
+        Number of public gradients to select from ("s").
+    candidate_noise : float or None, default=1e-3
+        A further candidate is the best one plus noise of this standard deviation in each coordinate. None
+        tries no further candidate ("s").
+    orthonormal : bool, default=True
+        Whether to orthonormalise public gradients, or only scale them to unit length ("p").
+    directions : {"sphere", "gaussian"}, default="sphere"
+        Distribution of the directions.
 
-    def step(self, ctx: StepContext, direction: Any, state: None) -> tuple[Any, None]:
-        return ctx.view.moved(direction, -ctx.step_size), None
+    Notes
+    -----
+    *Guarantee*: one Gaussian release per step, of one number per direction or candidate, for any number of
+    parameters. Directions and candidates depend on public rows and released heads only.
 
+    Parameters that a variant does not use have no effect.
 
-def public_gradients(ctx: StepContext, n_batches: int, batch_size: int | None) -> Vectors:
-    """Mean gradients of disjoint random batches of public rows."""
-    n_rows = ctx.view.data.n_rows
-    order = np.argsort(ctx.noise.uniform((n_rows,)))
-    size = n_rows // n_batches if batch_size is None else batch_size
-    return ctx.view.batch_gradients([order[j * size : (j + 1) * size] for j in range(n_batches)])
+    References
+    ----------
+    Gong and Li 2025, "Private Zeroth-Order Optimization with Public Data" (PAZO), Algorithms 1 to 3. The
+    paper uses one clipping threshold for all variants. Here it is scaled by the length of the directions, so
+    ``loss_clip`` is on the scale of a gradient. Unscaled, PAZO-M's noise would be ``p ** (1/4)`` times as
+    large.
+    """
+
+    _allowed: ClassVar = {
+        "variant": ("m", "p", "s"),
+        "n_directions": (COUNT,),
+        "smoothing": (POSITIVE,),
+        "loss_clip": (CLIP,),
+        "public_weight": WEIGHTS,
+        "public_batch_size": (COUNT, None),
+        "n_public_batches": (COUNT,),
+        "n_candidates": (COUNT,),
+        "candidate_noise": (POSITIVE, None),
+        "orthonormal": (FLAG,),
+        "directions": DIRECTIONS,
+    }
+
+    variant: str = "m"
+    _: KW_ONLY
+    n_directions: int = 1
+    smoothing: float = 1e-2
+    loss_clip: float = 1.0
+    public_weight: Any = 0.5
+    public_batch_size: int | None = None
+    n_public_batches: int = 3
+    n_candidates: int = 3
+    candidate_noise: float | None = 1e-3
+    orthonormal: bool = True
+    directions: str = "sphere"
+
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
+        if info.view.data.n_rows == 0:
+            raise ValueError(
+                f"PAZO(variant={self.variant!r}) needs public rows for its gradients, but there are none; "
+                "pass X_pub and y_pub, or use DPZero(), which needs none."
+            )
+        query, weighting, spread = self._pieces_of_variant(info)
+        return zeroth_order_descent(info, options, query, weighting, spread)
+
+    def _pieces_of_variant(self, info: PublicInfo) -> tuple[Query, Weighting, float]:
+        """The query of the variant, the rule for the public weight, and the spread of directions."""
+        on_sphere = self.directions == "sphere"
+        if self.variant == "s":
+            n_candidates = self.n_candidates
+            batch_size = self._batch_size(info, n_candidates, f"n_candidates={n_candidates}")
+            candidates = CandidateQuery(n_candidates, batch_size, self.loss_clip, self.candidate_noise)
+            return candidates, NO_PUBLIC_WEIGHT, 1.0
+        scale = self.n_directions, self.smoothing, self.loss_clip
+        if self.variant == "p":
+            n_batches = self.n_public_batches
+            batch_size = self._batch_size(info, n_batches, f"n_public_batches={n_batches}")
+            directions = PublicDirections(n_batches, batch_size, self.orthonormal, on_sphere)
+            return TwoPointQuery(directions, *scale), NO_PUBLIC_WEIGHT, 1 + n_batches / self.n_directions
+        batch_size = self._batch_size(info, 1, f"public_batch_size={self.public_batch_size}")
+        query = TwoPointQuery(RandomDirections(0.25, on_sphere), *scale, batch_size)
+        # The estimate has the length of the gradient, in any dimension.
+        return query, weighting_of(self.public_weight), 1.0
+
+    def _batch_size(self, info: PublicInfo, n_batches: int, asking: str) -> int | None:
+        """The size of public batches, refused if batches need more public rows than there are."""
+        size = 1 if self.public_batch_size is None else self.public_batch_size
+        if n_batches * size > (n_pub := info.view.data.n_rows):
+            raise ValueError(
+                f"{asking} of PAZO asks for {n_batches} disjoint public batches of "
+                f"{size} row(s) and X_pub has {n_pub}; pass more public rows, or as algorithm a "
+                f"PAZO({self.variant!r}) with fewer or smaller batches."
+            )
+        return None if self.public_batch_size is None else size

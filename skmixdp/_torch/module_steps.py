@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from .._engine import Recipe
+from .._papers.loss_queries import Descent
 from .._papers.modelmix.wrapping import MixingDescent
-from .._papers.zeroth_order import Descent
 from ..components import BalancedSteps
 from ..components.protocols import StepContext, Update
 from ..components.updates import BallProjection, PolynomialAverage

@@ -13,11 +13,9 @@ from .auto import Auto
 from .noisy_gd import NoisyGD
 
 if TYPE_CHECKING:
-    from .._papers.coupling import Coupling
+    from .._papers.first_order import DOPE, GEP, PDADPMD, Coupling
     from .._papers.modelmix.algorithm import ModelMix
-    from .._papers.pazo import PAZO, DPZero
-    from .._papers.pda_dpmd import PDADPMD
-    from .._papers.splitting import DOPE, GEP
+    from .._papers.zeroth_order import PAZO, DPZero
 else:
     __getattr__, __dir__ = late_names(__name__)
 

@@ -316,7 +316,7 @@ ALLOWED = {
     "model_selection/_search/warnings.py::common": (1, "public"),
     "_papers/splits.py::Centre.largest_entries": (1, "public"),
     "_papers/split_query.py::SplitQuery.sensitivity": (1, "public"),
-    "_papers/zeroth_order.py::CandidateQuery.step": (1, "released"),
+    "_papers/loss_queries.py::CandidateQuery.step": (1, "released"),
     "_papers/modelmix/accountant.py::epsilon_for": (1, "public"),
     "_papers/modelmix/accountant.py::renyi": (1, "public"),
     "_papers/modelmix/accountant.py::log_moments": (1, "public"),

@@ -14,7 +14,7 @@ from ...components.protocols import Clipper, FloatArray, PublicInfo
 from ...privacy import GaussianEvent, epsilon_of_event, mu_of_event, rdp_of_event, register_event
 from ...privacy.accounting.budgets import amplified_epsilon
 from ...privacy.accounting.events import Event, Neighboring, Noise, check_releases, check_terms, shift_of
-from ..splitting import refuse_exact_sums
+from ..first_order import refuse_exact_sums
 from . import accountant
 from .accountant import CONVERSION, WIDTH, Conversion
 from .wrapping import L2LinfClip, Width, mixed_query, mixed_steps, mixed_update
