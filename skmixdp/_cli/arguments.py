@@ -28,6 +28,26 @@ _LONGEST_HELP = 170
 
 #: Parameters of rows, of their encoder and of the form of their files, which no estimator has.
 _OF_FILES = {"X", "columns", "separator", "decimal", "encoding"}
+#: Flags of parameters that messages name, and whose values do not reach the library as they are.
+_NAMED = {
+    "X": "--private",
+    "X_pub": "--public",
+    "X_unlabeled": "--unlabeled",
+    "columns": "--encode",
+    "target_scale and target_center": "--target-bounds",
+    "target_scale": "--target-bounds",
+    "sample_weight": "--weight-column",
+    "sample_weight_pub": "--weight-column",
+    "exposure": "--exposure-column",
+    "exposure_pub": "--exposure-column",
+    **{
+        name: f"--{name.replace('_', '-')}"
+        for name in (
+            *("classes", "scale", "reference", "by", "by_values", "target_bounds", "class_weight"),
+            *("separator", "decimal", "encoding"),
+        )
+    },
+}
 #: Flags that need another one, and those that another one excludes.
 _NEEDS = {
     "ledger": "dataset",
@@ -61,8 +81,7 @@ _LEDGER = {
 class Parser(argparse.ArgumentParser):
     """A parser that refuses abbreviations and reports a bad argument in one line.
 
-    ``parameters`` holds the flags of the library's parameters that its messages name, and ``passed`` those
-    whose values reach it as they are.
+    ``passed`` holds the flags of the library's parameters whose values reach it as they are.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -70,13 +89,19 @@ class Parser(argparse.ArgumentParser):
         super().__init__(
             **{"epilog": EXIT_CODES, "allow_abbrev": False, "formatter_class": layout, **options}
         )
-        self.parameters: dict[str, str] = {}
-        self.passed: list[str] = []
+        self.passed: dict[str, str] = {}
         self._titled: dict[str, Any] = {}
 
-    def flags(self) -> list[str]:
-        """All flags of the command."""
-        return [flag for flag in self._option_string_actions if flag.startswith("--")]
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The flags of all parameters that messages name."""
+        flags = self.flags()
+        return {name: flag for name, flag in _NAMED.items() if flag in flags} | self.passed
+
+    def flags(self) -> dict[str, str]:
+        """All flags of the command, and the attributes of arguments with their values."""
+        actions = self._option_string_actions
+        return {flag: action.dest for flag, action in actions.items() if flag.startswith("--")}
 
     def error(self, message: str) -> NoReturn:
         """Exit with code 2."""
@@ -107,14 +132,10 @@ class Parser(argparse.ArgumentParser):
             group.add_argument(flag if flag.startswith("--") else flag.lower(), **options)
 
     def add_parameters(self, title: str, owner: Any, **flags: str) -> None:
-        """Declare parameters of a class or function, each with its flag, whose help may follow.
-
-        The arguments have those that were given, and no others.
-        """
+        """Declare parameters of a class or function, each with its flag, whose help may follow."""
         facts, signature = _documented(owner), inspect.signature(owner).parameters
         names = {name: flag.partition(" ") for name, flag in flags.items()}
-        self.parameters |= {name: flag for name, (flag, _, _) in names.items()}
-        self.passed += names
+        self.passed |= {name: flag for name, (flag, _, _) in names.items()}
         for name, (flag, _, own) in names.items():
             kind, text = facts.get(name, ("", ""))
             rules = _rules_of(owner, name, kind)
@@ -250,12 +271,11 @@ def check_flags(args: argparse.Namespace, flags: Mapping[str, str]) -> None:
     values = {name: value for name, value in vars(args).items() if value is not None and value is not False}
     for name, needed in [*_NEEDS.items(), *args.needs]:
         if name in values and needed not in values:
-            raise InputError(
-                f"{as_flag(name, values[name], flags)} needs {flag_of(needed, flags)}; give both, or neither."
-            )
+            flag = _as_given(flag_of(name, flags), values[name])
+            raise InputError(f"{flag} needs {flag_of(needed, flags)}; give both, or neither.")
     for first, second, why in _EXCLUDES:
         if first in values and second in values:
-            pair = " and ".join(as_flag(name, values[name], flags) for name in (first, second))
+            pair = " and ".join(_as_given(flag_of(name, flags), values[name]) for name in (first, second))
             raise InputError(f"{pair} cannot be combined, since {why}; leave one of them out.")
     if "ledger" in values and "ledger_epsilon" not in values and not args.ledger.exists():
         raise InputError(f"--ledger {args.ledger} is new; give its data set a --ledger-epsilon.")
@@ -266,27 +286,27 @@ def flag_of(name: str, flags: Mapping[str, str]) -> str:
     return flags.get(name, f"--{name.replace('_', '-')}")
 
 
-def as_flag(name: str, value: object, flags: Mapping[str, str]) -> str:
+def _as_given(flag: str, value: object) -> str:
     """A flag and its value as they were given."""
-    flag = flag_of(name, flags)
     if value is True:
         return flag
     return f"{flag} {','.join(f'{bound:g}' for bound in value) if isinstance(value, tuple) else value}"
 
 
 def passed(args: argparse.Namespace, owner: Any, *more: Any, kind: str = "") -> dict[str, Any]:
-    """Parameters of ``owner`` from their flags.
+    """Parameters of ``owner`` from their flags; other flags are refused, unless ``more`` functions have them.
 
-    Flags of parameters that neither it nor ``more`` functions have are refused; ``kind`` names it.
+    ``kind`` is what messages call the owner.
     """
-    flags, values = args.parser.parameters, vars(args)
-    takes = {name for function in (owner, *more) for name in inspect.signature(function).parameters}
-    for name, flag in flags.items():
-        is_passed = name in args.parser.passed
-        own = name if is_passed else flag[2:].replace("-", "_")
-        is_given = own in values if is_passed else values.get(own) is not None
-        if name.isidentifier() and name not in takes | _OF_FILES and is_given:
-            raise InputError(f"{as_flag(own, values[own], flags)} is not for {kind}; leave it out.")
+    values, takes = vars(args), set(_OF_FILES)
+    for function in (owner, *more):
+        takes |= inspect.signature(function).parameters.keys()
+    named = args.parser.parameters
+    taken = {flag for name, flag in named.items() if name in takes}
+    for flag in named.values():
+        value = values.get(args.parser.flags()[flag])
+        if flag not in taken and value is not None:
+            raise InputError(f"{_as_given(flag, value)} is not for {kind}; leave it out.")
     return {name: values[name] for name in args.parser.passed if name in values and name in takes}
 
 

@@ -10,7 +10,7 @@ from .._utils.documents import Section, sentence
 from .._utils.models import classes_of
 from ..model_selection import GroupedEvaluation, private_evaluation
 from ..model_selection._evaluation.groups import name_of
-from .arguments import Parser, add_terms_to, charged_data_set, flag_of, passed
+from .arguments import Parser, add_terms_to, charged_data_set, passed
 from .files import add_text_to, text_form
 from .fit import inputs_of
 from .labels import as_classes
@@ -47,8 +47,6 @@ def add_to(parser: Parser) -> None:
     }
     parser.add("rows", texts, required=["--private"])
     add_text_to(parser, "default: commas (tabs for .tsv), decimal points, UTF-8; the file is not asked")
-    names = ("target_bounds", "by", "by_values")
-    parser.parameters |= {name: flag_of(name, {}) for name in names} | {"exposure": "--exposure-column"}
     add_terms_to(parser, private_evaluation, noise="--noise")
     add_report_to(parser, "metrics")
 

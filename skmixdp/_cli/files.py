@@ -44,7 +44,6 @@ def add_text_to(parser: Parser, otherwise: str) -> None:
         "--no-header": "no line of names: columns are c1, c2, ...",
     }
     parser.add("tables as text (.csv, .tsv)", texts, about=otherwise)
-    parser.parameters |= {name: f"--{name}" for name in ("separator", "decimal", "encoding")}
 
 
 def text_form(args: argparse.Namespace) -> TextForm:

@@ -57,24 +57,10 @@ examples:
 
 {EXIT_CODES}"""
 
-#: Flags of parameters that messages name, and whose values do not reach the estimator as they are.
-NAMED_FLAGS = {
-    "X": "--private",
-    "X_pub": "--public",
-    "columns": "--encode",
-    "classes": "--classes",
-    "scale": "--scale",
-    "target_scale and target_center": "--target-bounds",
-    "target_scale": "--target-bounds",
-    "exposure": "--exposure-column",
-    "exposure_pub": "--exposure-column",
-}
-
 
 def add_to(parser: Parser) -> None:
     """Declare the arguments."""
     parser.epilog = _EPILOG
-    parser.parameters |= NAMED_FLAGS | {"class_weight": "--class-weight", "X_unlabeled": "--unlabeled"}
     classes = (
         "all class labels; without it they are those of the public rows, and without public rows they are "
         "read from the private labels, which the guarantee does not cover"

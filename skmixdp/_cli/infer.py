@@ -6,7 +6,7 @@ from ..inference import private_inference
 from ..preprocessing import TableEncoder
 from .arguments import Parser, add_terms_to, charged_data_set, passed
 from .files import SCALE_FLAG, read_scales
-from .fit import NAMED_FLAGS, add_rows_to, inputs_of, read_both, with_classes
+from .fit import add_rows_to, inputs_of, read_both, with_classes
 from .labels import read_pairs
 from .messages import EXIT_CODES, InputError
 from .outputs import add_report_to, check_outputs, print_and_write
@@ -27,8 +27,6 @@ example:
 def add_to(parser: Parser) -> None:
     """Declare the arguments."""
     parser.epilog = _EPILOG
-    weights = dict.fromkeys(("sample_weight", "sample_weight_pub"), "--weight-column")
-    parser.parameters |= NAMED_FLAGS | weights | {"reference": "--reference"}
     texts = {
         "--classes A,B,...": "all class labels, the first of which is the reference; without it, those of "
         "--public",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._linear import FloatArray
+from .._linear.arrays import FloatArray
 from ..components.protocols import PrivateQuery, Rounds, StepContext, Update
 from ..components.public import PublicView
 from ..components.scalars import clipped, scalars
