@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> None:
         model,
         rows.X,
         rows.y,
-        groups=rows.groups,
+        groups=rows.aside.get("--group-column"),
         exposure=rows.aside.get("--exposure-column"),
         **by,
         target_bounds=args.target_bounds,

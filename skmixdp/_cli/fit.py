@@ -5,7 +5,7 @@ import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,15 +134,13 @@ def run(args: argparse.Namespace) -> None:
             "choose another ending, and write ONNX graphs by `skmixdp export`."
         )
     check_outputs({"--out": args.out, "--report": args.report}, inputs_of(args), force=args.force)
-    private, public, columns = read_both(args, targets=bool(labels))
-    unlabeled = _read_unlabeled(args, private)
-    private, public, classes = with_classes(args, private, public, targets=bool(labels))
-    seed = own.get("random_state")
-    public, held_out, classes = _split_public_rows(args, public, classes, seed, targets=bool(labels))
-    own = _declared_parameters(args, own, labels, private if public is None else public, classes)
+    inputs = read_inputs(args, targets=bool(labels))
+    inputs, held_out = _split_public_rows(args, inputs, own.get("random_state"), targets=bool(labels))
+    own = _declared_parameters(args, own, labels, inputs)
     with nullcontext() if args.checkpoint is None else resumable(args.checkpoint):
-        model = _train(args, estimator, own, private, public, columns, unlabeled)
-        saved = model if private.encoder is None else EncodedModel(model, {"images": private.encoder})
+        model = _train(args, estimator, own, inputs)
+        encoder = inputs.private.encoder
+        saved = model if encoder is None else EncodedModel(model, {"images": encoder})
         writers: dict[Path, Writer] = {args.out: lambda file: save_model(saved, file, args.out.suffix)}
         if args.report is not None:
             is_json = args.report.suffix.lower() == ".json"
@@ -166,37 +164,43 @@ def inputs_of(args: argparse.Namespace) -> list[Path | None]:
     return [args.private, args.public, args.labels, args.public_labels, args.unlabeled, args.scale, declared]
 
 
-def read_both(
-    args: argparse.Namespace, *, targets: bool
-) -> tuple[FileRows, FileRows | None, dict[str, Any] | None]:
-    """Private rows, public rows (or None) with columns in the same order, and the declared columns."""
-    unlabeled = args.unlabeled
-    if args.encode == "public" and args.public is None and unlabeled is None:
+class Inputs(NamedTuple):
+    """Rows with columns in one order, what is declared of columns, and the declared classes."""
+
+    private: FileRows
+    public: FileRows | None
+    unlabeled: Any
+    columns: dict[str, Any] | None
+    classes: Array | None
+
+
+def read_inputs(args: argparse.Namespace, *, targets: bool) -> Inputs:
+    """Read and check all rows of a command; labels are ``targets``, or classes."""
+    flags = {"--public": args.public, "--unlabeled": args.unlabeled}
+    public_files = {flag: path for flag, path in flags.items() if path is not None}
+    if args.encode == "public" and not public_files:
         raise InputError(
             "--encode public takes its facts from public rows; add --public or --unlabeled, or declare "
             "bounds and categories with --encode FILE.json."
         )
     if args.encode not in (None, "public") and not args.encode.lower().endswith(".json"):
         raise InputError(f"--encode {args.encode} must be public, or the name of a .json file.")
-    for flag, path in (("--public", args.public), ("--unlabeled", unlabeled)):
-        if path is not None and path.resolve() == args.private.resolve():
+    for flag, path in public_files.items():
+        if path.resolve() == args.private.resolve():
             raise InputError(
                 f"{flag} {path} is the file of --private, and public rows are not protected; give public "
                 f"rows of their own, or leave {flag} out."
             )
-    files = [(flag, path) for flag, path in (("--private", args.private), ("--public", args.public)) if path]
-    if not any(is_table(path, f"{flag} {path}") for flag, path in files):
+    files = {"--private": args.private, "--public": args.public}
+    if not any(is_table(path, f"{flag} {path}") for flag, path in files.items() if path is not None):
         only_for_tables(args, "no file here has columns")
-    named = named_columns(args)
-    public = None
-    form = text_form(args)
+    named, form, public, unlabeled = named_columns(args), text_form(args), None, None
+    forms = {flag: guessed_form(path, form, f"{flag} {path}") for flag, path in public_files.items()}
+    form = next(iter(forms.values()), form)
     how: dict[str, Any] = {"raw": args.encode is not None, "targets": targets}
     if args.public is not None:
-        form = guessed_form(args.public, form, f"--public {args.public}")
         labels = "--public-labels", args.public_labels
         public = read_rows(args.public, "--public", named, form, labels, optional=["--group-column"], **how)
-    elif unlabeled is not None:
-        form = guessed_form(unlabeled, form, f"--unlabeled {unlabeled}")
     if args.separator is None and has_tabs(args.private):
         form = replace(form, separator=None, decimal=args.decimal)
     of_public = public.X.columns if public is not None and is_frame(public.X) else ()
@@ -211,27 +215,20 @@ def read_both(
             raise InputError(f"--encode {args.encode} names {listed(unknown)}, which {public.where} lacks.")
     elif columns is not None:
         private = replace(private, X=align(private.X, [*columns], private.where, f"--encode {args.encode}"))
-    return private, public, columns
+    if args.unlabeled is not None:
+        form, raw = forms["--unlabeled"], args.encode is not None
+        rows = read_rows(args.unlabeled, "--unlabeled", named, form, optional=[*named], raw=raw)
+        unlabeled = align_columns(private, rows).X
+    if targets:
+        return Inputs(private, public, unlabeled, columns, None)
+    private, public, classes = _with_classes(args, private, public)
+    return Inputs(private, public, unlabeled, columns, classes)
 
 
-def _read_unlabeled(args: argparse.Namespace, private: FileRows) -> Any:
-    """Public rows without labels, with columns in the order of the private rows; None without such rows."""
-    if args.unlabeled is None:
-        return None
-    named = named_columns(args)
-    form = guessed_form(args.unlabeled, text_form(args), f"--unlabeled {args.unlabeled}")
-    raw = args.encode is not None
-    return align_columns(
-        private, read_rows(args.unlabeled, "--unlabeled", named, form, optional=[*named], raw=raw)
-    ).X
-
-
-def with_classes(
-    args: argparse.Namespace, private: FileRows, public: FileRows | None, *, targets: bool
+def _with_classes(
+    args: argparse.Namespace, private: FileRows, public: FileRows | None
 ) -> tuple[FileRows, FileRows | None, Array | None]:
     """Rows whose labels are spelt like the declared or public classes, and the declared classes."""
-    if targets:
-        return private, public, None
     declared = None
     if public is not None and public.spelt and args.classes is None:
         public = replace(public, y=typed_labels(public.y, public.where), spelt=False)
@@ -251,16 +248,15 @@ def with_classes(
 
 
 def _split_public_rows(
-    args: argparse.Namespace, public: FileRows | None, classes: Array | None, seed: Any, *, targets: bool
-) -> tuple[FileRows | None, FileRows | None, Any]:
-    """Public rows for the fit, those held out (or None), and the declared or held-out classes."""
+    args: argparse.Namespace, inputs: Inputs, seed: Any, *, targets: bool
+) -> tuple[Inputs, FileRows | None]:
+    """The inputs without public rows that are held out, whose classes count as declared, and these rows."""
+    public = inputs.public
     if public is None or args.hold_out_public is None:
-        return public, None, classes
+        return inputs, None
     n, left = args.hold_out_public, len(public.y) - args.hold_out_public
     if left < 1:
         raise InputError(f"--hold-out-public {n} leaves none of {len(public.y)} public rows; hold out fewer.")
-    if classes is None and not targets:
-        classes = np.unique(public.y)
     parts: Any = train_test_split(np.arange(len(public.y)), test_size=n, random_state=seed)
     fitted, scored = (
         replace(
@@ -271,24 +267,25 @@ def _split_public_rows(
         )
         for rows in parts
     )
-    return fitted, scored, classes
+    is_open = inputs.classes is None and not targets
+    return inputs._replace(public=fitted, classes=np.unique(public.y) if is_open else inputs.classes), scored
 
 
 def _declared_parameters(
-    args: argparse.Namespace, own: dict[str, Any], labels: str, rows: FileRows, classes: Any
+    args: argparse.Namespace, own: dict[str, Any], labels: str, inputs: Inputs
 ) -> dict[str, Any]:
-    """The ``own`` parameters, and those whose flags name files, bounds or classes; else those of ``rows``."""
+    """The ``own`` parameters, and those whose flags name files, bounds or classes."""
     own = own if args.scale is None else own | {"scale": read_scales(args.scale)}
     if args.target_bounds is not None:
         low, high = args.target_bounds
-        centred = own.get("fit_intercept", True)
-        own |= {"target_center": (low + high) / 2 if centred else None, "target_scale": (high - low) / 4}
+        own |= {"target_center": (low + high) / 2, "target_scale": (high - low) / 4}
     if not labels:
-        own["classes"] = classes
+        own["classes"] = inputs.classes
     if args.class_weight is not None:
-        own["class_weight"] = read_weights(
-            args.class_weight, np.unique(rows.y) if classes is None else classes
-        )
+        classes = inputs.classes
+        if classes is None:
+            classes = np.unique((inputs.private if inputs.public is None else inputs.public).y)
+        own["class_weight"] = read_weights(args.class_weight, classes)
     return own
 
 
@@ -298,23 +295,16 @@ def _exposures(rows: FileRows | None, name: str = "exposure") -> dict[str, Any]:
     return {} if exposures is None else {name: exposures}
 
 
-def _train(
-    args: argparse.Namespace,
-    estimator: Any,
-    own: dict[str, Any],
-    private: FileRows,
-    public: FileRows | None,
-    columns: dict[str, Any] | None,
-    unlabeled: Any,
-) -> Any:
+def _train(args: argparse.Namespace, estimator: Any, own: dict[str, Any], inputs: Inputs) -> Any:
     """The estimator with its ``own`` parameters, or a pipeline of an encoder and it, fitted."""
+    private, public = inputs.private, inputs.public
     if {"n_steps", "noise_multiplier"} <= own.keys():
         own = {"epsilon": None} | own
     model = estimator(**own, ledger=charged_data_set(args, own))
     if not args.counts:
         model.set_params(verbose=int(sys.stderr.isatty() and not args.quiet))
     rows = {} if public is None else {"X_pub": public.X, "y_pub": public.y}
-    rows |= {} if unlabeled is None else {"X_unlabeled": unlabeled}
+    rows |= {} if inputs.unlabeled is None else {"X_unlabeled": inputs.unlabeled}
     rows |= _exposures(private) | _exposures(public, "exposure_pub")
-    model = model if args.encode is None else private_pipeline(TableEncoder(columns), model)
-    return model.fit(private.X, private.y, **rows, groups=private.groups)
+    model = model if args.encode is None else private_pipeline(TableEncoder(inputs.columns), model)
+    return model.fit(private.X, private.y, **rows, groups=private.aside.get("--group-column"))

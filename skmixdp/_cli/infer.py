@@ -6,7 +6,7 @@ from ..inference import private_inference
 from ..preprocessing import TableEncoder
 from .arguments import Parser, add_terms_to, charged_data_set, passed
 from .files import SCALE_FLAG, read_scales
-from .fit import add_rows_to, inputs_of, read_both, with_classes
+from .fit import add_rows_to, inputs_of, read_inputs
 from .labels import read_pairs
 from .messages import EXIT_CODES, InputError
 from .outputs import add_report_to, check_outputs, print_and_write
@@ -69,8 +69,7 @@ def run(args: argparse.Namespace) -> None:
     check_outputs({"--report": args.report}, inputs_of(args), force=args.force)
     if args.scale is not None:
         own["scale"] = read_scales(args.scale)
-    private, public, columns = read_both(args, targets=targets)
-    private, public, own["classes"] = with_classes(args, private, public, targets=targets)
+    private, public, _, columns, own["classes"] = read_inputs(args, targets=targets)
     if args.encode is not None:
         own["encoder"] = TableEncoder(columns).fit(private.X, X_pub=None if public is None else public.X)
     for rows, ending in ((private, ""), (public, "_pub")):
@@ -82,7 +81,7 @@ def run(args: argparse.Namespace) -> None:
     result = private_inference(
         private.X,
         private.y,
-        groups=private.groups,
+        groups=private.aside.get("--group-column"),
         cov="robust" if args.robust else "model",
         ledger=charged_data_set(args, own),
         **own,

@@ -19,10 +19,7 @@ from .messages import InputError
 
 @dataclass(frozen=True)
 class EncodedModel:
-    """A fitted estimator (``head``), and how its rows were made (``encoder``, for JSON).
-
-    ``encoder`` holds ``"images"``, the flags and the report of ``extract``.
-    """
+    """A fitted estimator, and how its rows were made: "images" has the flags and report of ``extract``."""
 
     head: Any
     encoder: dict[str, Any]
@@ -47,10 +44,9 @@ def save_model(model: "Model | EncodedModel", file: BinaryIO, ending: str) -> No
     """Write a model to an open file, whose format follows from the ending."""
     if ending != PLAIN:
         joblib.dump(model, file)
-    elif isinstance(model, EncodedModel):
-        file.write(model_bytes(model.head, model.encoder))
-    else:
-        file.write(model_bytes(model))
+        return
+    head, encoder = (model.head, model.encoder) if isinstance(model, EncodedModel) else (model, None)
+    file.write(model_bytes(head, encoder))
 
 
 def load_model(path: Path) -> Any:

@@ -87,11 +87,7 @@ def print_and_write(
 
 
 def write_together(outputs: Mapping[Path, Writer]) -> None:
-    """Write all files, or none if one cannot be written.
-
-    All are written in full before the first replaces a former one. The former ones but the first are removed
-    then, so that a model never stands next to the report of another run, even if the process is killed.
-    """
+    """Write all files, or none if one cannot be written."""
     first, *others = outputs
     try:
         with ExitStack() as stack:
@@ -100,6 +96,7 @@ def write_together(outputs: Mapping[Path, Writer]) -> None:
             for path, write in outputs.items():
                 write(files[path])
                 files[path].flush()
+            # Before one is replaced, so that a model never stands next to the report of another run.
             for path in others:
                 target_of(path).unlink(missing_ok=True)
     except OSError as error:

@@ -50,8 +50,7 @@ FIX = ", and leave other columns aside with --label-column, --group-column and -
 class FileRows:
     """Rows of a file that messages call ``where``, and how ``extract`` made them, if it did.
 
-    Labels ``y`` are ``spelt`` in a table of text, which does not tell their type. ``aside`` holds columns
-    that are no features, by the flags that name them, and ``names`` a name for rows and the name of each.
+    Labels ``y`` that are ``spelt`` have no type. ``aside`` has columns that are no features, by their flags.
     """
 
     X: Any
@@ -62,11 +61,6 @@ class FileRows:
     encoder: dict[str, Any] | None = None
     names: tuple[str, list[Any]] | None = None
     aside: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def groups(self) -> Any:
-        """The column of persons; None without one."""
-        return self.aside.get("--group-column")
 
 
 def named_columns(args: argparse.Namespace) -> dict[str, str]:
@@ -96,13 +90,11 @@ def read_rows(
     reference: str = "",
     targets: bool = False,
 ) -> FileRows:
-    """Rows of a file; a ``raw`` table is not converted.
+    """Rows of a file, without the ``columns`` that flags name; a ``raw`` table is not converted.
 
-    ``columns`` are left aside, by their flags, and must be there unless ``optional``. With ``labels``, a
-    flag and the file that it gives, the rows have labels from there or from the file itself. They are
-    ``targets`` of a regression, or classes. Without it, columns besides all ``public`` ones are left out.
-
-    Messages name the columns that are ``public``, which ``reference`` has; None stands for all of the file.
+    With ``labels``, a flag and its file, rows have labels from there or from the file itself. Without it,
+    columns besides all ``public`` ones are left out. Messages name the ``public`` columns of ``reference``
+    alone; None stands for all of the file.
     """
     where = f"{flag} {path}"
     inside, spelt = None, False
@@ -132,10 +124,10 @@ def read_rows(
         arrays = read_arrays(path, where, wanted)
         if "y" in arrays:
             inside = labels_of_array(arrays["y"], f"array y of {where}", targets)
-        report, encoder = (_json(arrays.get(name)) for name in ("report", "encoder"))
+        made_by: dict[str, Any] = {name: _json(arrays.get(name)) for name in ("report", "encoder")}
         files = arrays.get("files")
         names = None if files is None or len(files) != len(arrays["X"]) else ("file", files.tolist())
-        rows = FileRows(_check_finite(arrays["X"], where), where, None, False, report, encoder, names)
+        rows = FileRows(_check_finite(arrays["X"], where), where, names=names, **made_by)
     if labels is None:
         return rows
     y = read_labels(labels, where, inside, form, targets)
@@ -254,10 +246,7 @@ def _features(
     raw: bool,
     leaves_out: bool,
 ) -> Any:
-    """Finite floats; a ``raw`` table keeps its cells, with gaps and decimal points in texts of a ``form``.
-
-    Messages name columns that are ``public``, which ``reference`` has.
-    """
+    """Finite floats; a ``raw`` table keeps its cells, with gaps and decimal points in texts of a ``form``."""
     columns: dict[str, Any] = {}
     for name, column in frame.items():
         cells: Any = column if raw else _numbers(column, f"the column {name!r} of {where}", form)
