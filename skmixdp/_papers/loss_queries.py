@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from .._linear.arrays import FloatArray
+from ..components.clipping import clipped, scalars
 from ..components.protocols import PrivateQuery, Rounds, StepContext, Update
 from ..components.public import PublicView
-from ..components.scalars import clipped, scalars
 
 #: Vectors of the model's parameters.
 Vectors = Any

@@ -23,7 +23,7 @@ from .._utils.process import own_state
 from .._utils.validation import POSITIVE, Allowed, Number, check, listed, shown
 from ..components.protocols import StepContext
 from ..estimators import RowMapping
-from ..estimators._base import EstimatorProcedure, FitData, current_pipeline
+from ..estimators._base import EstimatorProcedure, FitData
 from ..estimators._callbacks import FitTasks
 from ..estimators._linear import LinearHead
 from ..estimators._logistic import LogisticHead
