@@ -8,7 +8,7 @@ or a process, sees its own part of the work: the fold of a search or a cross-val
 """
 
 import sys
-from collections.abc import Iterator, Sized
+from collections.abc import Sized
 from contextlib import suppress
 from traceback import walk_stack
 from types import FrameType
@@ -143,10 +143,13 @@ def seeding_ensemble() -> str | None:
     return None
 
 
-def _calls(frame: FrameType | None = None) -> Iterator[tuple[FrameType, str]]:
-    """The frames of the call stack and their modules, the innermost first, from ``frame`` on."""
-    for outer, _ in walk_stack(frame or sys._getframe(1)):
-        yield outer, str(outer.f_globals.get("__name__", ""))
+def _calls(frame: FrameType | None = None) -> list[tuple[FrameType, str]]:
+    """Frames of the call stack and their modules, the innermost first, from ``frame`` or the caller's caller.
+
+    The caller's own frame would hold itself, and with it the private rows, until garbage is collected.
+    """
+    outer = walk_stack(frame or sys._getframe(2))
+    return [(call, str(call.f_globals.get("__name__", ""))) for call, _ in outer]
 
 
 def _outermost_fit() -> tuple[FrameType | None, FrameType | None]:
