@@ -52,10 +52,8 @@ class BlockMap:
     """A :class:`RowMap` for blocks of rows of dtype ``source``, to rows of another dtype.
 
     Mapped rows are rounded to multiples of ``grid``, a power of two, for sums that are exact. If ``single``,
-    rows are mapped in float32 with factors from :meth:`measured`, except those out of its range; otherwise
-    the row map itself maps them. Mapped rows lack ``whitening`` and are scaled as if they had it: it is
-    linear, and much cheaper on points and sums than on rows in every pass. Sums that are exact on a grid
-    would not be so after it, so there rows are whitened themselves.
+    rows are mapped in float32 with factors from :meth:`measured`, except those out of its range. Mapped rows
+    lack ``whitening`` and are scaled as if they had it: it is linear, and much cheaper on points and sums.
     """
 
     def __init__(
@@ -67,8 +65,8 @@ class BlockMap:
         self._unit, self._shortest = (
             (_HALF_UNIT, _HALF_SHORTEST) if source == np.float16 else (1.0, _SHORTEST)
         )
-        # With a bound on lengths, clipping needs the length of a row, which is not known once the row is
-        # scaled.
+        # With a bound on lengths, clipping needs that of a row, which is not known once the row is scaled.
+        # Sums that are exact on a grid would not be so after a whitening, so there rows are whitened.
         linear = grid is None and row_map.bound is None
         self.whitening: Whitening | None = None
         #: Factor by which mapped rows may be longer than whitened ones.
@@ -167,10 +165,7 @@ class BlockMap:
         return norms if self.appended is None else np.hypot(norms, self.appended)
 
     def _centred(self, X: FloatArray, out: FloatArray) -> FloatArray:
-        """Rows minus the mean, in the first rows of ``out`` and in this map's unit.
-
-        With ``unit_first``, a row whose length has no float32 inverse comes out infinite or NaN.
-        """
+        """Rows minus the mean, in ``out`` and this map's unit; not finite if a length has no inverse."""
         rows = out[: len(X)]
         widen(X, rows)
         if self._map.unit_first:

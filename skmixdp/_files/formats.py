@@ -265,11 +265,12 @@ class ArrowFile(TableFile):
     def __init__(self, path: Path, where: str) -> None:
         try:
             import pyarrow.ipc
-            import pyarrow.parquet  # noqa: F401
+            import pyarrow.parquet
         except ImportError as error:
             raise MissingPackageError(
                 f"{where} needs the pyarrow package, which is not installed; {how_to_install('parquet')}."
             ) from error
+        self._pa = pyarrow
         super().__init__(path, where)
         with reading(where):  # fails for names that are not UTF-8
             self.names = self.schema.names
@@ -284,31 +285,25 @@ class ArrowFile(TableFile):
         return self._sizes
 
     def _open(self) -> None:
-        import pyarrow as pa
-
         # Not mapped, since the system ends a process whose mapped file is cut short.
         with self._source() as file:
-            self.schema = pa.ipc.open_file(file).schema
-            first = pa.ipc.IpcReadOptions(included_fields=[0])
-            batches: Any = pa.ipc.open_file(file, options=first) if self.schema.names else None
+            self.schema = self._pa.ipc.open_file(file).schema
+            first = self._pa.ipc.IpcReadOptions(included_fields=[0])
+            batches: Any = self._pa.ipc.open_file(file, options=first) if self.schema.names else None
             n_batches = 0 if batches is None else batches.num_record_batches
             self._sizes = [batches.get_batch(i).num_rows for i in range(n_batches)]
-        is_fixed = pa.types.is_fixed_size_list
+        is_fixed = self._pa.types.is_fixed_size_list
         widths = [field.type.list_size if is_fixed(field.type) else 1 for field in self.schema]
         check_expansion(8 * sum(self._sizes) * sum(widths), self.path, self.where)
 
     def _source(self) -> Any:
         """The open file, which a store fetches in ranges of bytes."""
-        import pyarrow as pa
-
-        return pa.OSFile(str(self.path)) if isinstance(self.path, Path) else self.path.ranges()
+        return self._pa.OSFile(str(self.path)) if isinstance(self.path, Path) else self.path.ranges()
 
     def frame(self) -> pd.DataFrame:
-        import pyarrow as pa
-
         parts = (piece for i in range(len(self.sizes)) for piece in self._read(i, self.names))
         with reading(self.where):
-            table = pa.concat_tables([self.schema.empty_table(), *parts])
+            table = self._pa.concat_tables([self.schema.empty_table(), *parts])
             # pandas would turn integers with a missing value into floats.
             frame: pd.DataFrame = pandas_frame(table, integer_object_nulls=True, ignore_metadata=True)
             return frame
@@ -340,9 +335,7 @@ class ArrowFile(TableFile):
 
     def _length(self, field: Any) -> int:
         """The length that all lists of a column must have: that of its type, or of the first list."""
-        import pyarrow as pa
-
-        if pa.types.is_fixed_size_list(field.type):
+        if self._pa.types.is_fixed_size_list(field.type):
             return int(field.type.list_size)
         for i in range(len(self.sizes)):
             for table in self._read(i, [field.name]):
@@ -370,9 +363,7 @@ class ArrowFile(TableFile):
             yield rows
 
     def cells(self, i: int, column: str) -> "pd.Series[Any]":
-        import pyarrow as pa
-
-        table = pa.concat_tables(self._read(i, [column]))
+        table = self._pa.concat_tables(self._read(i, [column]))
         with reading(self.where):  # a text may not be UTF-8
             cells: pd.Series[Any] = table.column(0).to_pandas()
         return cells
@@ -391,13 +382,11 @@ class ArrowFile(TableFile):
             yield from self._tables(i, list(columns))
 
     def _tables(self, i: int, columns: list[str]) -> Iterator[Any]:
-        import pyarrow as pa
-
         places = [self.schema.get_field_index(name) for name in columns]
         with self._source() as file:
-            options = pa.ipc.IpcReadOptions(included_fields=places)
-            batch = pa.ipc.open_file(file, options=options).get_batch(i)
-        yield pa.table(batch).select(columns)
+            options = self._pa.ipc.IpcReadOptions(included_fields=places)
+            batch = self._pa.ipc.open_file(file, options=options).get_batch(i)
+        yield self._pa.table(batch).select(columns)
 
 
 class ParquetFile(ArrowFile):
@@ -406,10 +395,8 @@ class ParquetFile(ArrowFile):
     part_name = "row group"
 
     def _open(self) -> None:
-        from pyarrow import parquet
-
         # Not mapped, as above; a store fetches ranges of bytes that lie together at once.
-        file = parquet.ParquetFile(self._source(), pre_buffer=not isinstance(self.path, Path))
+        file = self._pa.parquet.ParquetFile(self._source(), pre_buffer=not isinstance(self.path, Path))
         self.schema = file.schema_arrow
         groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
         self._sizes = [group.num_rows for group in groups]
@@ -438,13 +425,11 @@ class ParquetFile(ArrowFile):
         yield rows
 
     def _tables(self, i: int, columns: list[str]) -> Iterator[Any]:
-        import pyarrow as pa
-
         fewest = _PIECE_ROWS[0] if self._cells_per_row == len(self.names) else 1  # lists may be long
         width = max(self._cells_per_row - len(self.names), 0) + len(columns)
         n_rows = min(max(_PIECE_BYTES // (8 * width), fewest), _PIECE_ROWS[1])
         for batch in self._file.iter_batches(n_rows, row_groups=[i], columns=columns, use_threads=False):
-            yield pa.table(batch).select(columns)
+            yield self._pa.table(batch).select(columns)
 
 
 def _refuse_gaps(cells: "pd.Series[Any]", where: str) -> None:

@@ -43,9 +43,8 @@ _BLOCK_BYTES = 2**21
 class StreamedRows(BlockRows):
     """Private rows in mapped shards, which are read and mapped again in every pass.
 
-    ``dtype`` is that of the products; ``y`` (n_rows,) are class indices or targets. With ``exact``, rows are
-    rounded to a grid on which sums are exact; see :class:`InMemoryRows`. A shard that cannot be read, or
-    holds a row that is not finite or too long, is a ValueError that names it.
+    With ``exact``, rows are rounded to a grid on which sums are exact; see :class:`InMemoryRows`. A shard
+    that cannot be read, or holds a row that is not finite or too long, is a ValueError that names it.
 
     *Guarantee*: one pass in advance finds each row's length after the map; rows are mapped by the same
     arithmetic in every later pass, so that the length is that of the row that contributes, but for roundings
@@ -152,8 +151,8 @@ class StreamedRows(BlockRows):
 class StreamedTable(Table):
     """Shards that a user passed.
 
-    Rows that must be decoded are decoded once, into a temporary map that is freed with the table. Narrow ones
-    are then mapped like rows in memory, into another one. So a fit computes what it computes for a frame.
+    Rows that must be decoded are decoded once, into a temporary map. Narrow ones are then mapped like rows in
+    memory, into another one. So a fit computes what it computes for a frame.
     """
 
     def __init__(self, shards: Sequence[Shard]) -> None:

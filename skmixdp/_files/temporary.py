@@ -18,8 +18,7 @@ def temporary_memory(
 ) -> FloatArray:
     """A new array (n_rows, d_in) for rows, mapped to a file without a name in the system's temporary folder.
 
-    The file disappears with the array, or with the process, even if that is killed. Its space is reserved
-    here; a disk that is too full is a ValueError. Without ``order``, narrow rows are held column by column.
+    The file disappears with the array or the process. Its space is reserved; a full disk is a ValueError.
     """
     size = max(n_rows * d_in, 1) * np.dtype(dtype).itemsize
     folder = tempfile.gettempdir()

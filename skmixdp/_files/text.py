@@ -306,11 +306,7 @@ def numbers_of(cells: Sequence[str], decimal: str | None) -> tuple[NDArray[np.fl
 
 
 def guessed(path: Path, form: TextForm, where: str) -> TextForm:
-    """The form of a PUBLIC file. Settings that ``form`` leaves open are guessed from all of its lines.
-
-    The separator is the one that gives all lines the most cells, the decimal mark the one that more cells
-    have.
-    """
+    """The form of a PUBLIC file. Settings that ``form`` leaves open are guessed from all of its lines."""
     if form.encoding is None:
         for encoding in (None, "cp1252", "latin-1"):  # any bytes are text in the last one
             form = replace(form, encoding=encoding)

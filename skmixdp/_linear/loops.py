@@ -265,10 +265,7 @@ def clipped_sums(memory, stride, d_in, y, lengths, W, within, start, stop, panel
 
 @njit(float64[::1](_read_only(float32, 2), _VECTOR_OF_DOUBLES, float64), cache=True, **_AS_WRITTEN)
 def shortening(C, norms, longest):
-    """Factors (n_rows,) that shorten each term ``c_i x_i^T`` to ``longest``; 0 for infinite lengths.
-
-    ``C`` (k, n_rows) holds residuals of rows of lengths ``norms``.
-    """
+    """Factors (n_rows,) that shorten terms ``c_i x_i^T`` of residuals ``C`` (k, n_rows); 0 if infinite."""
     k, n = C.shape
     factors = np.zeros(n)
     for j in range(k):

@@ -70,17 +70,14 @@ class Arithmetic:
 
 @dataclass(frozen=True)
 class Visit:
-    """A block of rows: their indices, the data that queries may use, and the two products.
-
-    ``times`` takes ``points`` (m, d_in), in Fortran order, to ``X points^T`` (rows, m), where the rows are
-    and in the dtype of the products. ``add_sum`` adds ``C^T X`` (k, d_in) to a :class:`Cascade`, given ``C``
-    (rows, k) and the most rows whose terms may be added in single precision. Terms are added in double
-    precision if ``C`` is, or if that number is 0.
-    """
+    """A block of rows: their indices, the data that queries may use, and the two products."""
 
     rows: Selection
     block: Block
+    #: Points (m, d_in), in Fortran order, to ``X points^T`` (rows, m), where rows are and in their dtype.
     times: Callable[[FloatArray], Array]
+    #: Adds ``C^T X`` (k, d_in), given ``C`` (rows, k) and the most rows whose terms may be added in single
+    #: precision. Terms are added in double precision if ``C`` is, or if that number is 0.
     add_sum: Callable[[Array, Cascade, int], None]
 
 
@@ -279,10 +276,10 @@ def block_size(wanted: int, n_rows: int = 0, n_parts: int = 1, *, most: int = BL
 
 
 def selections(batches: Sequence[Batch], n_rows: int, block_rows: int) -> Iterator[Selection]:
-    """The rows in any batch, in blocks: at least one block, which may be empty.
+    """The rows in any batch, in one block or more, which may be empty; slices where rows follow each other.
 
     Batches are gathered if the pass is then much shorter, see :func:`rounds`. Otherwise all members are
-    visited, as slices where they follow each other, and those that are not in a batch contribute nothing.
+    visited, and those that are not in a batch contribute nothing.
     """
     lanes = min(n_lanes([batch.rate for batch in batches], n_rows), block_rows)
     if lanes:

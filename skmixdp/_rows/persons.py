@@ -194,13 +194,10 @@ class Places:
 
 
 class PersonRows(PrivateRows):
-    """The rows of persons in memory, after the map; ``n_rows`` is the number of persons.
-
-    ``rows`` are those at all places (n_places, d_in), and their lengths; ``y`` are the labels of the table.
+    """Rows at all places (n_places, d_in), and their lengths, of ``n_rows`` persons, after the map.
 
     *Guarantee*: a person adds ``1/m sum_i c_i x_i^T`` and ``1/m sum_i s_i`` over its m rows to a sum. If
-    contributions ``(c_i, s_i)`` of rows obey a bound, so does this mean. If the request has a
-    :class:`~skmixdp._rows.source.MeanClip`, the mean is clipped by it.
+    contributions ``(c_i, s_i)`` of rows obey a bound, so does this mean. A MeanClip clips the mean.
     """
 
     def __init__(self, places: Places, rows: tuple[FloatArray, FloatArray], y: Labels) -> None:

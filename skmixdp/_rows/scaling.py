@@ -172,14 +172,12 @@ def n_groups(y: NDArray[np.integer[Any]]) -> int:
 class Whitening:
     """A symmetric linear map that shortens the directions in which rows of one class differ.
 
-    The noise is in proportion to the longest row. Where rows of one class differ much, most of that length
-    tells nothing about classes. Rows are shortened by ``factors`` (r,), in (0, 1], along orthonormal
-    ``directions`` (r, n_features), and by ``rest``, in [0, 1], in all others: 0 projects on the directions.
+    The noise is in proportion to the longest row, and differences within classes tell nothing about classes.
     """
 
-    directions: FloatArray
-    factors: FloatArray
-    rest: float = 1.0
+    directions: FloatArray  # (r, n_features), orthonormal
+    factors: FloatArray  # (r,), in (0, 1], of lengths along the directions
+    rest: float = 1.0  # the factor in all others, in [0, 1]: 0 projects on the directions
 
     def __post_init__(self) -> None:
         # Each product would copy directions of another memory layout, and might round differently.
@@ -202,12 +200,10 @@ class Whitening:
         Hatch and Stolcke 2006, "Generalized linear kernels for one-versus-all classification" (within-class
         covariance normalisation), shrunk.
 
-        Rows with several labels are taken less their least-squares prediction by labels: with one label each,
-        that is the mean of their class.
-
-        A single group has no differences between classes that could be lost. There s is the share that
-        Ledoit and Wolf 2004, "A well-conditioned estimator for large-dimensional covariance matrices",
-        estimate from the rows, and at least 0.5 and ``d / (d + n)``. A ``shrinkage`` takes the place of s.
+        Rows with several labels are taken less their least-squares prediction by labels. A single group has
+        no differences between classes that could be lost. There s is the share that Ledoit and Wolf 2004, "A
+        well-conditioned estimator for large-dimensional covariance matrices", estimate from the rows, and at
+        least 0.5 and ``d / (d + n)``. A ``shrinkage`` takes the place of s.
         """
         count = n_groups(y)
         n_free = len(X) - count

@@ -51,17 +51,10 @@ class Number:
     whole: bool = False  # whether it must be an integer; ``2.0`` is not one
 
     def admits(self, value: object) -> bool:
-        if isinstance(value, float) and not self.whole:  # known sooner than Real, which ledgers ask often
-            number = float(value)
-        elif isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral if self.whole else Real):
+        if (number := as_float(value)) is None or (self.whole and not isinstance(value, Integral)):
             return False
-        else:
-            try:
-                number = float(value)
-            except OverflowError:  # an integer beyond the range of floats
-                return False
-            if isinstance(value, Integral):
-                number = int(value)  # exact, since a float would be rounded beyond 2**53
+        if not isinstance(value, float) and isinstance(value, Integral):
+            number = int(value)  # exact, since a float would be rounded beyond 2**53
         above = number > self.low or (self.closed in ("left", "both") and number == self.low)
         below = number < self.high or (self.closed in ("right", "both") and number == self.high)
         return bool(above and below)
@@ -151,6 +144,8 @@ def check_params(
 
 def as_float(value: object) -> float | None:
     """A real number as a float; None for other values and for numbers that overflow."""
+    if isinstance(value, float):  # known sooner than Real, which ledgers ask often
+        return float(value)
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         return None
     try:
