@@ -59,10 +59,10 @@ NAMES = {
         "noisy_matrix noisy_mean preconditioner_of second_moment_share"
     ),
     "skmixdp._fit.stages.labels": (
-        "TARGET_RELEASES _SIGNED _places_of_targets class_shares count_share label_share noisy_logits "
+        "TARGET_RELEASES _SIGNED _places_of_targets class_shares WORTH_OF_LABELS count_share noisy_logits "
         "noisy_targets"
     ),
-    "skmixdp._fit.stages.mapping": "LENGTH_LIMIT Shares length_share unmapped",
+    "skmixdp._fit.stages.mapping": "LENGTH_LIMIT SEARCH_ROUNDS Shares WORTH_OF_LENGTH unmapped",
     "skmixdp._fit.stages.public_checks": (
         "MOST_COUNTED=_MOST_COLUMNS columns_in_other_units start_predicts unit_share"
     ),

@@ -26,7 +26,6 @@ from .._engine import (
     Transaction,
     answer_step,
     bind_rows,
-    sampling_of,
 )
 from .._linear.losses import Loss, WeightedLoss, with_weights
 from .._rows.persons import PersonTable
@@ -34,7 +33,7 @@ from .._rows.row_map import UNCHANGED, RowMap, TargetMap
 from .._rows.scaling import Columns
 from .._rows.source import PrivateRows, Table
 from .._rows.table import ArrayTable
-from ..components.protocols import Rounds, Sampling
+from ..components.protocols import Rounds
 from ..privacy import PerInstanceRecord
 from ..privacy.accounting.budgets import Budget
 from .statistics import Learner
@@ -494,11 +493,6 @@ class Fit:
         """The budget of the fit."""
         return self.transaction.budget
 
-    @property
-    def sampling(self) -> Sampling:
-        """The rule that draws the private rows of a step."""
-        return sampling_of(self.settings.batch_size, self.data.n_rows)
-
     @cached_property
     def divides(self) -> bool:
         """Whether releases over all rows can share the budget with the steps."""
@@ -507,7 +501,7 @@ class Fit:
     @property
     def divides_after(self) -> bool:
         """Whether releases over all rows after the training can share the budget with the steps."""
-        return self.budget.is_divisible and self.sampling.rate(self.data.n_rows) == 1
+        return self.budget.is_divisible and self.settings.batch_size in (None, self.data.n_rows)
 
     @property
     def preconditions(self) -> bool:

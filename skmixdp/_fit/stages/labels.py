@@ -420,12 +420,7 @@ def obstacle_to_counts(fit: Fit) -> str | None:
 
 
 #: Noise in the fraction of rows with a label.
-_WORTH_OF_LABELS = Worth(0.003, 0.25, (0.002, 0.03))
-
-
-def label_share(mu: float, n_rows: int, n_labels: int) -> float:
-    """Share of mu squared for :func:`noisy_logits`, from public facts; 0 if noise would hide them."""
-    return share_for(mu, n_rows, sensitivity_of(n_labels) / 2, _WORTH_OF_LABELS)
+WORTH_OF_LABELS = Worth(0.003, 0.25, (0.002, 0.03))
 
 
 def noisy_logits(learner: Learner, n_labels: int, multiplier: float) -> Learning[FloatArray]:
@@ -453,13 +448,14 @@ class LabelShares(Stage):
     """The default start of several labels without public rows."""
 
     name = "label shares"
-    limits = _WORTH_OF_LABELS.limits
+    limits = WORTH_OF_LABELS.limits
     needs = ("labels",)
 
     def price(self, fit: Fit) -> Price | None:
         if not starts_at_shares(fit):
             return None
-        return label_share(fit.budget.mu, fit.data.n_rows, fit.data.loss.n_outputs) or None
+        moved = sensitivity_of(fit.data.loss.n_outputs) / 2
+        return share_for(fit.budget.mu, fit.data.n_rows, moved, WORTH_OF_LABELS) or None
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         queries = noisy_logits(fit.counting, fit.data.loss.n_outputs, fit.budget.multiplier(price))

@@ -135,16 +135,13 @@ def widening(fit: Fit) -> float:
     )
 
 
-def length_share(mu: float, n_rows: int) -> float:
-    """Share of mu squared for :func:`noisy_length`, from public facts; 0 if noise would hide it."""
-    return share_for(mu, n_rows, math.sqrt(SEARCH_ROUNDS), WORTH_OF_LENGTH)
-
-
 def length_price(fit: Fit, columns: Columns | None) -> float:
     """Share of mu squared for the length of rows whose columns are known as far as these; 0 without need."""
     needed = fit.settings.rows.norm == "clip" and columns is None and not len(fit.public.known)
     possible = fit.settings.known_map is None and fit.divides and not fit.data.private.exact
-    return length_share(fit.budget.mu, fit.data.n_rows) if needed and possible else 0.0
+    if not (needed and possible):
+        return 0.0
+    return share_for(fit.budget.mu, fit.data.n_rows, math.sqrt(SEARCH_ROUNDS), WORTH_OF_LENGTH)
 
 
 @dataclass(frozen=True)
@@ -249,7 +246,6 @@ def _spread_out(fit: Fit, columns: Columns | None) -> RowMap | None:
     """
     settings, public, loss = fit.settings, fit.public, fit.data.loss
     rows = settings.rows
-    assert public.unlabeled is not None
     of_classes = settings.is_default and not loss.quadratic and public.y.ndim == 1
     chosen = rows.whiten == "auto" and rows.geometry is not True and rows.center and rows.norm is not None
     if not (of_classes and chosen) or clips(fit, columns):

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._engine import Options, Plan, Procedure, bind_rows, make_plan, training, training_steps
+from ..._engine import Options, Plan, Procedure, bind_rows, make_plan, sampling_of, training, training_steps
 from ..._linear.arrays import row_norms
 from ..._linear.losses import with_weights
 from ..._rows.source import BinCounts, Block, Contribution
@@ -46,7 +46,7 @@ def public_info(fit: Fit, share: float = 1.0) -> PublicInfo:
         view=data.view(start(data)),
         mu=fit.budget.mu * math.sqrt(share),
         n_private=n_rows,
-        batch_size=fit.sampling.rate(n_rows) * n_rows * fit.weights.mean,
+        batch_size=sampling_of(settings.batch_size, n_rows).rate(n_rows) * n_rows * fit.weights.mean,
         row_norm_bound=row_map.norm_bound,
         start=start,
         # If a release will tell the second moment of rows of bounded length, a plan assumes 1.
@@ -79,7 +79,7 @@ def planned(fit: Fit) -> Fit:
     options = Options(
         settings.learning_rate,
         None if settings.l2 == "auto" else settings.l2,
-        fit.sampling,
+        sampling_of(settings.batch_size, fit.data.n_rows),
         private.exact,
         row_map.intercept_value if balances else None,
     )

@@ -10,6 +10,8 @@ from skmixdp.privacy import NoiseSource
 from tests.conftest import learned
 from tests.private_names import (
     LENGTH_LIMIT,
+    SEARCH_ROUNDS,
+    WORTH_OF_LENGTH,
     Block,
     InMemoryRows,
     LeadingDirections,
@@ -19,10 +21,10 @@ from tests.private_names import (
     _second_moments,
     center_of,
     leading_directions,
-    length_share,
     noisy_length,
     noisy_mean,
     row_norms,
+    share_for,
 )
 from tests.rounding import assert_close
 
@@ -124,7 +126,8 @@ def test_shares_grow_where_rows_are_few():
     assert many.mean == 0.01 and many.directions == 0.02
     assert few.mean > many.mean and max(few.mean, few.directions) <= 0.05
     assert few.floor > many.floor
-    assert length_share(0.27, 100) == 0 < length_share(0.27, 1000) <= 0.05
+    of_length = [share_for(0.27, n, SEARCH_ROUNDS**0.5, WORTH_OF_LENGTH) for n in (100, 1000)]
+    assert of_length[0] == 0 < of_length[1] <= 0.05
 
 
 VALUES = st.one_of(st.floats(-3, 3, width=32), st.sampled_from([0.0, 1e-30, 1.0, 1e6, 1e18, -1e18]))

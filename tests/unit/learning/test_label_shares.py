@@ -12,7 +12,15 @@ from scipy.special import expit
 from skmixdp import MixedDPLogisticRegression, RowMapping
 from skmixdp.privacy import NoiseSource
 from tests.conftest import Watched, learned
-from tests.private_names import InMemoryRows, label_share, noisy_logits, recorded_releases, with_weights
+from tests.private_names import (
+    WORTH_OF_LABELS,
+    InMemoryRows,
+    noisy_logits,
+    recorded_releases,
+    sensitivity_of,
+    share_for,
+    with_weights,
+)
 
 N = 5000
 RATES = np.array([0.02, 0.1, 0.5, 0.9])
@@ -67,6 +75,10 @@ def test_shares_that_noise_hides_become_their_mean():
         shares = expit(learned(rows_of(Y), noisy_logits, 4, 30.0, noise=NoiseSource(seed)))
         off.append(shares - Y.mean(axis=0))
     assert np.sqrt(np.mean(np.square(off))) < 1.2 * 30.0 / N
+
+
+def label_share(mu, n_rows, n_labels):
+    return share_for(mu, n_rows, sensitivity_of(n_labels) / 2, WORTH_OF_LABELS)
 
 
 def test_the_share_of_the_budget_follows_from_public_facts():
