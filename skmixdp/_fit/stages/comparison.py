@@ -290,10 +290,11 @@ class Comparison(Stage):
         return 0.0 if fit.recipe.comparison is None or not fit.divides_after else fit.recipe.comparison.share
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        recipe, head = fit.recipe, fit.head
+        recipe, head, W = fit.recipe, fit.head, None
         assert recipe is not None and head is not None
-        W = recipe.update.result(head.W, head.state)
         if price:
             assert recipe.comparison is not None
-            W = yield from fit.correct(partial(recipe.comparison.ask, head.W, head.state), price, W)
+            W = yield from fit.correct(partial(recipe.comparison.ask, head.W, head.state), price, None)
+        if W is None:  # nothing was compared, or the answer was lost
+            W = recipe.update.result(head.W, head.state)
         return fit.spent(self, price, head=replace(head, W=W))

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from skmixdp import MixedDPLogisticRegression
 from skmixdp.components import SGD
 from skmixdp.components.protocols import ReleasedArray, StepContext
 from skmixdp.components.public import PublicData
@@ -79,6 +80,16 @@ def test_a_way_far_longer_than_the_noise_is_kept_whatever_the_judgement():
     with pytest.warns(UserWarning, match="suffice"):
         W = shrunk(info, info.view.W + way, 1e3)
     assert_parallel(W, info.view.W)
+
+
+def test_no_warning_says_that_public_rows_suffice_where_private_rows_disagree(monkeypatch):
+    monkeypatch.setattr(PublicShrinkage, "_chosen_on_public_rows", lambda *args: (0.0, 1.0))  # the start
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(3000, 6)), 0.3 * rng.normal(size=(3000, 3))
+    y = (X @ rng.normal(size=(6, 3)) + noise).argmax(axis=1)
+    with warnings.catch_warnings(action="error"):
+        head = MixedDPLogisticRegression(epsilon=8.0).fit(X[40:], y[40:], X[:40], y[:40])
+    assert "comparison" in dict(head.privacy_.shares) and head.score(X, y) > 0.9
 
 
 def test_few_public_rows_decide_nothing():
