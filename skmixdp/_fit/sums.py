@@ -1,6 +1,7 @@
 """Noisy sums and histograms without a fit, each with a budget of its own."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -157,10 +158,7 @@ def noisy_histograms(
 
     *Guarantee*: one Gaussian release of the budget, of sensitivity ``sqrt(h)``.
     """
-
-    def queries(learner: Learner, *, multiplier: float) -> Learning[tuple[NDArray[np.float64], float]]:
-        return histograms_of(learner, lambda y: y, bins.shape[1], n_bins, multiplier)
-
+    queries = partial(histograms_of, bins_of=lambda y: y, n_histograms=bins.shape[1], n_bins=n_bins)
     table = table_of(np.empty((len(bins), 0)), units)  # histograms need no features
     histograms, report = noisy_sums(table, UNCHANGED, bins, queries, transaction, treated_as_public)
     return *histograms, report

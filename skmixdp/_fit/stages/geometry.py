@@ -98,7 +98,7 @@ class Length(Stage):
         rows = self.rows(fit)
         multiplier = fit.budget.multiplier(price)
         bound = yield from bind_rows(rows, noisy_length(fit.learner, fit.data.n_features, multiplier))
-        assert fit.mapping is not None and rows.row_map is not None
+        assert rows.row_map is not None
         bounded = replace(rows.row_map, bound=fit.settings.rows.length_factor * bound)
         return fit.spent(self, price).mapped(row_map=with_intercept(fit, bounded))
 

@@ -252,7 +252,7 @@ class GradientLengths(Stage):
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         fit = planned(fit)
-        assert fit.plan is not None and fit.mapping is not None
+        assert fit.plan is not None
         bound = yield from fit.ask(
             noisy_gradient_bound(fit.plan, fit.counting, fit.budget), fit.mapping.row_map
         )
