@@ -59,7 +59,7 @@ NAMES = {
         "noisy_matrix noisy_mean preconditioner_of second_moment_share"
     ),
     "skmixdp._fit.stages.labels": (
-        "TARGET_RELEASES _SIGNED _places_of_targets class_shares WORTH_OF_LABELS count_share noisy_logits "
+        "TARGET_RELEASES WORTH_OF_LABELS _SIGNED _places_of_targets class_shares count_share noisy_logits "
         "noisy_targets"
     ),
     "skmixdp._fit.stages.mapping": "LENGTH_LIMIT SEARCH_ROUNDS Shares WORTH_OF_LENGTH unmapped",
@@ -151,7 +151,7 @@ NAMES = {
     "skmixdp.estimators": "_base _problem base_module=_base linear_heads=_linear",
     "skmixdp.estimators._base": "replace_attributes",
     "skmixdp.estimators._saving": "coding saving",
-    "skmixdp.estimators._saving.checks": "check_loaded",
+    "skmixdp.estimators._saving.coding": "check_loaded",
     "skmixdp.features": "_encoders _extraction",
     "skmixdp.features._encoders": "Settings load_backend",
     "skmixdp.features._extraction": "RowCache",
