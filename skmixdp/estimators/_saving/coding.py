@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from ..._rows import RowMap, TargetMap
+from ..._rows.row_map import RowMap, TargetMap
 from ..._rows.scaling import check_kind, check_numbers
 from ..._utils.models import classes_of, names_of_features, predicts_rates, report_of
 from ..._utils.validation import COUNT, FLAG, NON_NEGATIVE, check, check_params, listed
