@@ -13,7 +13,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import signature
-from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -45,7 +44,7 @@ from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
 from ._callbacks import PrivateCallbackMixin, run_with_callbacks
 from ._problem import check_device
 from ._row_mapping import RowMapping
-from ._saving.saving import save
+from ._saving.saving import SavingMixin
 
 Array = NDArray[Any]
 
@@ -281,7 +280,7 @@ _EQUIVALENTS = {
 }
 
 
-class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateEstimator(PrivateCallbackMixin, SavingMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of all estimators: subclasses define the queries of a fit, and this class runs it.
 
     A fit runs on a copy of the estimator. A fit that fails therefore leaves the estimator and the results of
@@ -361,33 +360,6 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
                 )
         super().set_params(**params)
         return self
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted estimator to a file that :func:`skmixdp.load` reads, without pickle.
-
-        The file is in the safetensors format. It holds the parameters, the fitted attributes and the privacy
-        report. An existing file is replaced.
-
-        Parameters
-        ----------
-        path : str or path
-            The file; the usual ending is ``.safetensors``.
-
-        Raises
-        ------
-        NotFittedError
-            If the estimator is not fitted.
-        TypeError
-            If a parameter is a function or an object of your own class. Also for a subclass of your own.
-        OSError
-            If the file cannot be written.
-
-        Notes
-        -----
-        *Guarantee*: the file holds what is public or was released, and nothing else of the private rows. The
-        ledger is kept as the absolute path of its file.
-        """
-        save(self, path)
 
     # -- fitting ---------------------------------------------------------------------------
 

@@ -1,7 +1,6 @@
 """Pipelines that end in a private head, and set their own routing."""
 
 from dataclasses import replace
-from os import PathLike
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -22,7 +21,7 @@ from ..privacy.notebook import GuaranteeBoxMixin
 from ..privacy.report import first_line
 from ._base import PrivateEstimator, current_checkpoint
 from ._row_mapping import current_pipeline
-from ._saving.saving import save
+from ._saving.saving import SavingMixin
 
 #: What transformers read from the private rows.
 _COLUMNS = "the number and the names of the columns before preprocessing"
@@ -77,7 +76,7 @@ def private_pipeline(*steps: object, memory: object = None, verbose: bool = Fals
     return PrivatePipeline(named, transform_input=["X_pub", "X_unlabeled"], memory=memory, verbose=verbose)
 
 
-class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
+class PrivatePipeline(SavingMixin, GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
     """A scikit-learn pipeline that ends in a private head; :func:`private_pipeline` makes it.
 
     ``fit`` passes ``X_pub`` and ``y_pub`` to all steps that take them, and transforms ``X_pub`` like ``X``.
@@ -219,29 +218,6 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
         It is the standard deviation of what the column adds, over the released or public distribution.
         """
         return pd.Series(self._final_estimator._effects_on(self).usual().importances(), name="importance")
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted pipeline to a file that :func:`skmixdp.load` reads, without pickle.
-
-        Parameters
-        ----------
-        path : str or path
-            The file; the usual ending is ``.safetensors``. An existing file is replaced.
-
-        Raises
-        ------
-        NotFittedError
-            If the pipeline is not fitted.
-        TypeError
-            For steps or parameters that a file cannot hold, such as functions. The error names them.
-        OSError
-            If the file cannot be written.
-
-        Notes
-        -----
-        *Guarantee*: the file holds what is public or was released, if no step learned from private rows.
-        """
-        save(self, path)
 
     def to_onnx(self, *, dtype: str = "float64") -> Any:
         """The fitted pipeline as one ONNX model, from raw rows to predictions.

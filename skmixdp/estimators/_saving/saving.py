@@ -42,11 +42,38 @@ ESTIMATORS = (*HEADS, "PrivatePipeline")
 _DAMAGE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 
 
-def save(estimator: BaseEstimator, path: str | PathLike[str]) -> None:
-    """Write a fitted estimator or pipeline to a file; see :meth:`PrivateEstimator.save`."""
-    content = model_bytes(estimator)
-    with written_whole(Path(path)) as file:
-        file.write(content)
+class SavingMixin:
+    """Mixin that writes a fitted estimator or pipeline to a file."""
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted estimator to a file that :func:`skmixdp.load` reads, without pickle.
+
+        The file is in the safetensors format. It holds the parameters, the fitted attributes and the privacy
+        report. An existing file is replaced.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; the usual ending is ``.safetensors``.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        TypeError
+            If a step or a parameter is a function or an object of your own class. Also for a subclass of your
+            own. The error names it.
+        OSError
+            If the file cannot be written.
+
+        Notes
+        -----
+        *Guarantee*: the file holds what is public or was released, and nothing else of the private rows, if
+        no step learned from them without a budget. The ledger is kept as the absolute path of its file.
+        """
+        content = model_bytes(self)
+        with written_whole(Path(path)) as file:
+            file.write(content)
 
 
 def model_bytes(estimator: BaseEstimator, note: object = None) -> bytes:
