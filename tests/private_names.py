@@ -167,7 +167,7 @@ NAMES = {
     "skmixdp.model_selection._search.plan": "Candidates",
     "skmixdp.model_selection._search.resume": "Progress",
     "skmixdp.model_selection._search.trials": "Allowance",
-    "skmixdp.preprocessing._cells": "kind_of",
+    "skmixdp.preprocessing._public_cells": "kind_of",
     "skmixdp.preprocessing._leaks": "_enclosing",
     "skmixdp.preprocessing._leaks._rules": "DROPS_FITS LEARNS META_LEARNS ONLY_PARTS",
     "skmixdp.preprocessing._one_cell": "days_of number_of text_of",

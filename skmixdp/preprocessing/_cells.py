@@ -11,11 +11,9 @@ Columns of plain numbers and moments are read as a whole. The type of a column a
 result has the same bits as if its cells were read one by one.
 """
 
-import math
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -33,16 +31,12 @@ from ._one_cell import (
     FIRST,
     LAST,
     MICROSECONDS_A_DAY,
-    SPELT,
     START,
-    UNITS,
     amount_of,
     days_of,
-    is_missing,
     list_of,
     number_of,
     quantity_of,
-    real_of,
     text_of,
 )
 
@@ -81,6 +75,9 @@ _FIELDS: dict[str, tuple[Allowed, ...]] = {
 
 #: Magnitude at which numbers are cut: heads look for the spread of columns below it.
 FARTHEST = 9e18
+
+#: Units of ``datetime64`` up to a day. Months and years have no fixed length.
+_UNITS = tuple((unit, 1) for unit in ("D", "h", "m", "s", "ms", "us", "ns"))
 
 #: Periods of dates by name, in days. The day is a period of moments alone.
 _PERIODS = (("year", 365.2425), ("week", 7.0), ("day", 1.0))
@@ -356,48 +353,9 @@ def _days_of_moments(cells: Any) -> Array | None:
         values = np.asarray(cells.to_numpy())  # of polars, in UTC
     else:
         return None
-    if values.dtype.kind != "M" or np.datetime_data(values.dtype) not in UNITS:
+    if values.dtype.kind != "M" or np.datetime_data(values.dtype) not in _UNITS:
         return None
     whole = values.astype("M8[D]")
     parts = (values - whole).astype("m8[us]").astype(np.int64)
     inside = (whole >= np.datetime64(FIRST, "D")) & (whole < np.datetime64(LAST, "D"))
     return np.where(inside, whole.astype(np.int64) + parts / MICROSECONDS_A_DAY, np.nan)
-
-
-# -- public cells ----------------------------------------------------------------------------
-
-
-def kind_of(cells: Iterable[Any]) -> str | None:
-    """The kind of all cells that are not missing; None if all are missing."""
-    present = [cell for cell in cells if not is_missing(cell)]
-    if not present:
-        return None
-    if all(quantity_of(cell) == quantity_of(cell) for cell in present):
-        return "number"
-    days = [days_of(cell) for cell in present]
-    if any(map(math.isnan, days)):
-        return "category"
-    return "datetime" if any(day % 1 for day in days) else "date"
-
-
-def form_of(kind: str, cells: Sequence[Any]) -> str:
-    """How public cells are spelt, if it is not plain: a comma, ``"seconds"`` or ``"objects"``; else empty."""
-    if kind in ("number", "category", "text") and any(isinstance(cell, time) for cell in cells):
-        return "seconds"
-    if kind == "number" and any(number_of(cell) != quantity_of(cell) == quantity_of(cell) for cell in cells):
-        return "seconds"
-    if kind in ("number", "category", "text"):
-        plain = (is_missing(cell) or isinstance(real_of(cell), SPELT) for cell in cells)
-        return "" if all(plain) else "objects"
-    return "," if kind == "amount" and _has_decimal_commas(cells) else ""
-
-
-def _has_decimal_commas(cells: Sequence[Any]) -> bool:
-    """Whether more cells have a decimal comma than a point; those that may have either do not count."""
-    votes = 0
-    for cell in cells:
-        marks = re.findall("[.,]", cell) if isinstance(cell, str) else []
-        if marks and amount_of(cell) == amount_of(cell, comma=True):
-            between = len(marks) > 1 and marks[0] == marks[-1]
-            votes += 1 if (marks[-1] == ",") != between else -1
-    return votes > 0

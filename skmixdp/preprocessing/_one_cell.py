@@ -43,8 +43,6 @@ _DURATION = re.compile(
 _SECONDS = (365.2425 * 86400, 365.2425 / 12 * 86400, 7 * 86400, 86400, 3600, 60, 1)
 _CURRENCY = re.compile(r"^[A-Z]{3}|[A-Z]{3}$")
 START = datetime(1970, 1, 1)
-#: Units of ``datetime64`` up to a day. Months and years have no fixed length.
-UNITS = tuple((unit, 1) for unit in ("D", "h", "m", "s", "ms", "us", "ns"))
 #: First moment in UTC, chosen so that local years stay within Python's range.
 FIRST = datetime(1, 1, 3)
 #: Moments are before this one, for the same reason.

@@ -1,14 +1,16 @@
-"""Advice on public cells: odd cells among numbers and dates, codes of numbers, row numbers."""
+"""What public cells tell of a column: its kind, and advice on odd cells, codes of numbers and row numbers."""
 
+import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import time
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ._one_cell import amount_of, days_of, is_missing, number_of, quantity_of, text_of
+from ._one_cell import SPELT, amount_of, days_of, is_missing, number_of, quantity_of, real_of, text_of
 
 #: Most cells in which a format of dates is looked for.
 _LOOKED_AT = 100
@@ -32,6 +34,42 @@ _NAMES_OF_ROWS = re.compile(
     r"|^unnamed: ?\d+$|(?-i:[a-z]I[Dd]$)",
     re.IGNORECASE,
 )
+
+
+def kind_of(cells: Iterable[Any]) -> str | None:
+    """The kind of all cells that are not missing; None if all are missing."""
+    present = [cell for cell in cells if not is_missing(cell)]
+    if not present:
+        return None
+    if all(quantity_of(cell) == quantity_of(cell) for cell in present):
+        return "number"
+    days = [days_of(cell) for cell in present]
+    if any(map(math.isnan, days)):
+        return "category"
+    return "datetime" if any(day % 1 for day in days) else "date"
+
+
+def form_of(kind: str, cells: Sequence[Any]) -> str:
+    """How public cells are spelt, if it is not plain: a comma, ``"seconds"`` or ``"objects"``; else empty."""
+    if kind in ("number", "category", "text") and any(isinstance(cell, time) for cell in cells):
+        return "seconds"
+    if kind == "number" and any(number_of(cell) != quantity_of(cell) == quantity_of(cell) for cell in cells):
+        return "seconds"
+    if kind in ("number", "category", "text"):
+        plain = (is_missing(cell) or isinstance(real_of(cell), SPELT) for cell in cells)
+        return "" if all(plain) else "objects"
+    return "," if kind == "amount" and _has_decimal_commas(cells) else ""
+
+
+def _has_decimal_commas(cells: Sequence[Any]) -> bool:
+    """Whether more cells have a decimal comma than a point; those that may have either do not count."""
+    votes = 0
+    for cell in cells:
+        marks = re.findall("[.,]", cell) if isinstance(cell, str) else []
+        if marks and amount_of(cell) == amount_of(cell, comma=True):
+            between = len(marks) > 1 and marks[0] == marks[-1]
+            votes += 1 if (marks[-1] == ",") != between else -1
+    return votes > 0
 
 
 def remedy_for_odd_cells(name: str, cells: Sequence[Any]) -> str:

@@ -29,10 +29,10 @@ from .._utils.validation import (
     sources_of,
     suggestion,
 )
-from ._cells import FARTHEST, KINDS, MOST_HASHED, TableColumn, TableColumns, form_of, kind_of
+from ._cells import FARTHEST, KINDS, MOST_HASHED, TableColumn, TableColumns
 from ._cells import listed as cells_of
 from ._one_cell import days_of, is_missing, number_of, quantity_of, text_of
-from ._public_cells import is_row_number, merged_codes, remedy_for_odd_cells
+from ._public_cells import form_of, is_row_number, kind_of, merged_codes, remedy_for_odd_cells
 
 #: Fewest public cells by which a column is scaled; heads have the same limit.
 _ENOUGH = 10

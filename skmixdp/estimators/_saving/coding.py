@@ -322,7 +322,7 @@ def _errors_of(kind: type) -> Iterator[None]:
         raise ValueError(f"a {kind.__name__} in it is not valid: {error}") from error
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     require(isinstance(value, str), f"{value!r} is not a text")
     return str(value)
 
@@ -346,7 +346,7 @@ def _ledger(value: Any) -> LedgerDataset:
     return dataset.for_purpose(purpose) if purpose else dataset
 
 
-def require(holds: Any, problem: str) -> None:
+def require(holds: object, problem: str) -> None:
     """Refuse what only a damaged or forged file has; ``problem`` says what is wrong."""
     if not holds:
         raise ValueError(problem)
