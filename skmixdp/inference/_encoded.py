@@ -24,23 +24,21 @@ OF_RANGE = (0.0, 0.5)
 
 @dataclass(frozen=True)
 class Encoded:
-    """The columns of an encoder without the reference category of each column, and the units of their cells.
-
-    ``center`` and ``scale`` are those of the kept columns. ``references`` are the categories left out.
-    ``ranges`` are centre and spread, by place, of columns whose range is public, and ``bounded`` the places
-    of numbers with declared bounds.
-    """
+    """The columns of an encoder without the reference category of each, and the units of their cells."""
 
     encoder: Any
+    #: Places of the retained columns, and what their entries are times and plus in the units of cells.
     retained: NDArray[np.intp]
     center: Array
     scale: Array
+    #: The categories left out.
     references: dict[str, str]
+    #: Centre and spread, by place, of columns whose range is public, and places of numbers with bounds.
     ranges: dict[int, tuple[float, float]]
     bounded: tuple[int, ...]
 
     @classmethod
-    def of(cls, encoder: object, wanted: Any, X_pub: object) -> "Encoded":
+    def of(cls, encoder: Any, wanted: Any, X_pub: object) -> "Encoded":
         """The columns without the ``wanted`` references, or those that are most frequent in public rows."""
         if not hasattr(encoder, "columns_"):
             raise TypeError(
@@ -58,15 +56,12 @@ class Encoded:
                     f"reference={shown(wanted)} must map columns of categories to one of theirs; "
                     f"{shown(name)} is no such column, or has no such category."
                 )
-        public: Any = encoder
-        parts = [] if X_pub is None else [public.transform(X).sum(axis=0) for X in sources_of(X_pub)]
-        frequent = (
-            np.sum(parts, axis=0) if parts else np.zeros(sum(len(c.names("")) for c in columns.values()))
-        )
+        frequent = np.zeros(sum(len(column.names("")) for column in columns.values()))
+        for X in () if X_pub is None else sources_of(X_pub):
+            frequent += encoder.transform(X).sum(axis=0)
         retained: list[int] = []
         center, scale, place = [], [], 0
-        references = {}
-        ranges, bounded = {}, []
+        references, ranges, bounded = {}, {}, []
         for name, column in columns.items():
             width = len(column.names(name))
             left_out = None

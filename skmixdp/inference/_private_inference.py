@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from .._fit.stages.mapping import unmapped
 from .._fit.statistics import Learner, Learning
 from .._fit.sums import noisy_sums
 from .._rows.persons import PersonTable
-from .._rows.row_map import TargetMap
 from .._rows.table import (
     check_classes,
     check_counts,
@@ -231,9 +231,7 @@ def private_inference(
     table = check_private_rows(holder, X)
     n_rows, n_features = table.shape
     column_names = names_of_features(holder)
-    names = (
-        [f"x{j}" for j in range(n_features)] if column_names is None else [str(name) for name in column_names]
-    )
+    names = [f"x{j}" for j in range(n_features)] if column_names is None else [*map(str, column_names)]
     units = units_of(ids, n_rows, "float")
     check_outcomes = check_labels if logistic else check_counts if poisson else check_target
     check_public_rows(n_rows, X_pub)
@@ -254,10 +252,9 @@ def private_inference(
     scales = scales_of(scale or {}, names) if encoded is None else encoded.scales_of(scale or {})
     if family != "gaussian":
         check("target_scale", target_scale, None, remedy=f"family={family!r} has no targets")
-    known_target = None if target_scale is None else _pair("target_scale", target_scale)
+    known_target = None if target_scale is None else _declared_target(target_scale)
     weights, weights_pub = weights_of(sample_weight, sample_weight_pub, max_sample_weight, n_rows, len(x_pub))
     exposures, exposures_pub = exposures_of(exposure, exposure_pub, family, n_rows, len(x_pub))
-    declared_weight = None if max_sample_weight == "auto" else float(max_sample_weight)
     if len(x_pub) >= ENOUGH:
         scales = public_scales(x_pub) | scales
         if family == "gaussian" and known_target is None:
@@ -275,23 +272,17 @@ def private_inference(
     if encoded is not None:
         scales = encoded.ranges | scales
     unknown = np.array([place for place in range(n_features) if place not in scales], dtype=np.intp)
+    declared_weight = None if max_sample_weight == "auto" else float(max_sample_weight)
+    learns_target = family == "gaussian" and known_target is None
+    learns_weights = weights is not None and declared_weight is None
     multiplier = transaction.budget.whole.noise_multiplier
-
-    def divided(n_columns: int) -> dict[str, float]:
-        """Shares of the squared budget for that many columns."""
-        return _shares(
-            multiplier,
-            n_units,
-            math.ceil(n_columns * len(unknown) / n_features),
-            target=family == "gaussian" and known_target is None,
-            weights=weights is not None and declared_weight is None,
-        )
-
-    shares = divided(n_features)
+    divided = partial(_shares, multiplier, n_units, target=learns_target, weights=learns_weights)
+    shares = divided(len(unknown))
 
     def of_steps(n_columns: int) -> float:
-        """The noise multiplier of all steps."""
-        return multiplier / math.sqrt(divided(n_columns)["steps"])
+        """The noise multiplier of all steps with that many columns."""
+        n_unknown = math.ceil(n_columns * len(unknown) / n_features)
+        return multiplier / math.sqrt(divided(n_unknown)["steps"])
 
     _refuse_what_noise_hides(of_steps, n_units + len(x_pub), n_features, family, len(target), robust)
     facts = (
@@ -307,7 +298,9 @@ def private_inference(
         *(("centre and spread of columns that were declared or are public",) if scales else ()),
     )
 
-    def releases(learner: Learner, *, multiplier: float) -> Learning[tuple[Design, TargetMap, Estimate]]:
+    def releases(
+        learner: Learner, *, multiplier: float
+    ) -> Learning[tuple[Design, tuple[float, float], Estimate]]:
         center: Array = np.zeros(n_features)
         spread: Array = np.zeros(n_features)
         share = shares["steps"]
@@ -319,16 +312,17 @@ def private_inference(
             share -= shares["columns"] * (columns.spent - 1)
             if encoded is not None:  # noise hides no column whose range is declared
                 for j in encoded.bounded:
-                    center[j], spread[j] = (center[j], spread[j]) if spread[j] > 0 else OF_RANGE
-        for j, (middle, width) in scales.items():
-            center[j], spread[j] = middle, width
+                    if not spread[j] > 0:
+                        center[j], spread[j] = OF_RANGE
+        for j, pair in scales.items():
+            center[j], spread[j] = pair
         middle, width = (0.0, 1.0) if known_target is None else known_target
         if shares["target"]:
             part = multiplier * math.sqrt(TARGET_RELEASES / shares["target"])
             mechanism = GaussianMechanism(part, TARGET_RELEASES, learner.noise)
-            of_target = yield from noisy_targets(learner, 1, mechanism, n_features)
-            if of_target[1][0] > 0:
-                middle, width = float(of_target[0][0]), float(of_target[1][0])
+            noisy_center, noisy_width = yield from noisy_targets(learner, 1, mechanism, n_features)
+            if noisy_width[0] > 0:
+                middle, width = float(noisy_center[0]), float(noisy_width[0])
         largest = declared_weight
         if shares["weights"]:
             largest = yield from noisy_scale(learner, multiplier / math.sqrt(shares["weights"]), n_features)
@@ -344,14 +338,14 @@ def private_inference(
         else:
             steps = least_squares_steps(regression, (middle, width), robust=robust)
         estimate = yield from steps
-        return design, TargetMap(np.array([middle]), np.array([width])), estimate
+        return design, (middle, width), estimate
 
-    (design, target_map, estimate), report = noisy_sums(
+    (design, scale_of_target, estimate), report = noisy_sums(
         table, unmapped(n_features), labels, releases, transaction, facts
     )
     if encoded is not None:
         design = encoded.in_cells(design)
-    values, to_units = _in_units(design, estimate, len(target) - 1, target_map)
+    values, to_units = _in_units(design, estimate, len(target) - 1, scale_of_target)
     index: pd.Index = pd.Index([INTERCEPT, *(names[j] for j in design.columns)])
     if len(target) > 2:
         index = pd.MultiIndex.from_product([target[1:], index], names=["class", "term"])
@@ -411,16 +405,16 @@ def _classes(declared: object, y_pub: Array | None) -> Array:
     return labels
 
 
-def _pair(name: str, value: Any) -> tuple[float, float]:
-    """A declared centre and spread."""
+def _declared_target(value: Any) -> tuple[float, float]:
+    """Declared centre and spread of the targets."""
     try:
         center, spread = (float(each) for each in value)
     except (TypeError, ValueError):
         center = spread = math.nan
     if not (abs(center) <= SPREADS[1] and SPREADS[0] <= spread <= SPREADS[1]):
         raise ValueError(
-            f"{name}={shown(value)} must be two numbers (center, spread), up to 9e18 and with a spread of at "
-            "least 1e-15; choose them from prior knowledge, never from the private rows."
+            f"target_scale={shown(value)} must be two numbers (center, spread), up to 9e18 and with a spread "
+            "of at least 1e-15; choose them from prior knowledge, never from the private rows."
         )
     return center, spread
 
@@ -431,7 +425,7 @@ def _shares(
     """Shares of the squared budget; columns and targets whose scale noise would hide are refused."""
     mu = 1 / multiplier
     shares = {
-        "columns": columns_share(mu, n_units, n_unknown) if n_unknown else 0.0,
+        "columns": columns_share(mu, n_units, n_unknown),
         "target": target_share(mu, n_units, 1) if target else 0.0,
         "weights": scale_share(mu, n_units) if weights else 0.0,
     }
@@ -481,14 +475,16 @@ def _refuse_what_noise_hides(
     )
 
 
-def _in_units(design: Design, estimate: Estimate, n_outputs: int, target: TargetMap) -> tuple[Array, Array]:
+def _in_units(
+    design: Design, estimate: Estimate, n_outputs: int, target: tuple[float, float]
+) -> tuple[Array, Array]:
     """Coefficients in the units of columns and targets, and the matrix that converts covariances."""
     of_output = np.eye(design.width)
     of_output[1:, 1:] /= design.spread[:, np.newaxis]
     of_output[0, 1:] = -design.center / design.spread
-    matrix = np.kron(np.eye(n_outputs), of_output * target.scale[0])
+    matrix = np.kron(np.eye(n_outputs), of_output * target[1])
     values = matrix @ estimate.values
-    values[:: design.width] += target.center[0]
+    values[:: design.width] += target[0]
     return values, matrix
 
 
