@@ -158,7 +158,7 @@ class Poisson:
 Family = Logistic | Poisson
 
 
-def statistics(rows: Rows, family: Family, beta: FloatArray) -> OuterStatistics:
+def scores_and_curvatures(rows: Rows, family: Family, beta: FloatArray) -> OuterStatistics:
     """Scores and curvatures of rows, as factors of their entries."""
     residuals, curvature = family.residuals(rows, beta)
     weighted = rows.v[:, np.newaxis, np.newaxis] * curvature
@@ -167,7 +167,7 @@ def statistics(rows: Rows, family: Family, beta: FloatArray) -> OuterStatistics:
     return OuterStatistics(np.hstack([rows.v[:, np.newaxis] * residuals, products]), rows.x)
 
 
-def split(sums: FloatArray, n_outputs: int, width: int) -> tuple[FloatArray, FloatArray]:
+def parted(sums: FloatArray, n_outputs: int, width: int) -> tuple[FloatArray, FloatArray]:
     """The sum (p,) of scores and the sum (p, p) of curvatures."""
     k = n_outputs
     table = sums.reshape(k + k * k * width, width)
@@ -372,14 +372,14 @@ class Newton:
         sums, radius = self.regression.sums, self.regression.design.radius
         longest_score = family.residual_bound * radius * UP
         longest_curvature = family.curvature_bound * radius**2 * UP
-        parts = partial(split, n_outputs=family.n_outputs, width=self.regression.design.width)
+        parts = partial(parted, n_outputs=family.n_outputs, width=self.regression.design.width)
         for score_share, curvature_share in self.shares[which].tolist():
             whole = score_share + curvature_share
             releases = [ReleasedArray(longest_score, score_share / whole)]
             if curvature_share:
                 releases.append(ReleasedArray(longest_curvature, curvature_share / whole))
             (score, *noisy), scales = yield from sums(
-                lambda rows: statistics(rows, family, self.beta), whole, *releases, split=parts
+                lambda rows: scores_and_curvatures(rows, family, self.beta), whole, *releases, split=parts
             )
             if curvature_share:
                 self._curvature = Curvature.of(noisy[0], scales[1])

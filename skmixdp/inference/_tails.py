@@ -39,11 +39,7 @@ _NOISE_OF_INDEX = 0.5
 
 @dataclass(frozen=True)
 class Tail:
-    """Sizes of residuals: numbers of rows ``sizes`` (N_BINS,) in bins, as a noisy histogram shows them.
-
-    Bins that noise hides have the numbers that a tail has which falls as fast as before, or faster. If the
-    tail is ``endless``, its mean may be infinite.
-    """
+    """Numbers of rows (N_BINS,) in bins of sizes; if the tail is ``endless``, its mean may be infinite."""
 
     sizes: FloatArray
     endless: bool
@@ -76,10 +72,10 @@ class Tail:
         growth = _GROWTH * max(index - first - _NOISE_OF_INDEX, 0.0)
         index = max(index, (first + index) / 2)  # a smaller one is noise
         indices = index + growth * np.arange(N_BINS - end + 1)
-        left = beyond * 2.0 ** -np.r_[0.0, np.cumsum(indices / 2)]
+        larger = beyond * 2.0 ** -np.r_[0.0, np.cumsum(indices / 2)]
         # Rows in bins after the last that was seen are fewer than noise hides.
-        left[last + 1 - end :] = np.minimum(left[last + 1 - end :], _HIDDEN * scale)
-        sizes[end:] = -np.diff(left)[: N_BINS - end]
+        larger[last + 1 - end :] = np.minimum(larger[last + 1 - end :], _HIDDEN * scale)
+        sizes[end:] = -np.diff(larger)[: N_BINS - end]
         return cls(sizes, bool(index <= _SLOWEST))
 
     def lost(self, cuts: FloatArray) -> FloatArray:
@@ -87,12 +83,11 @@ class Tail:
         return np.asarray((self.sizes * np.maximum(_MIDDLES - cuts[:, np.newaxis], 0)).sum(axis=1))
 
     def cut(self, noise_of_unit: float) -> tuple[float, float]:
-        """The cut of least error, and a bound on the sum of what residuals lose by it.
+        """The cut of least error, and a bound on the sum of what residuals lose by it; infinite if endless.
 
-        ``noise_of_unit`` is the noise in a score whose residuals are cut at 1. The bound is infinite if the
-        tail is endless. Without any rows that noise does not hide, the cut is 1, the least count.
+        ``noise_of_unit`` is the noise in a score whose residuals are cut at 1.
         """
-        if not self.sizes.any():
+        if not self.sizes.any():  # noise hides all rows; 1 is the least count
             return 1.0, math.inf
         lost = self.lost(_CUTS)
         best = int(((_CUTS * noise_of_unit) ** 2 + lost**2).argmin())
