@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .operations import Affine, Change, Cut, Marked, Operation, Project, ShortRows, Squared, Take, UnitRows
 
@@ -34,7 +35,7 @@ class Graph:
             )
         return name
 
-    def constant(self, value: Any) -> str:
+    def _constant(self, value: ArrayLike) -> str:
         """Name of a constant; real numbers are stored in the precision of the graph."""
         array = np.asarray(value)
         if array.dtype.kind == "f":
@@ -49,10 +50,11 @@ class Graph:
         self.constants.append(self.onnx.helper.make_tensor(name, kind, [len(entries)], entries))
         return name
 
-    def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """Name of the output of a new node."""
+    def node(self, operator: str, *inputs: ArrayLike, **attributes: Any) -> str:
+        """Name of the output of a new node; inputs are names, or values of constants."""
+        names = [each if isinstance(each, str) else self._constant(each) for each in inputs]
         output = f"{_INNER}{operator.lower()}_{len(self.nodes)}"
-        self.nodes.append(self.onnx.helper.make_node(operator, inputs, [output], **attributes))
+        self.nodes.append(self.onnx.helper.make_node(operator, names, [output], **attributes))
         return output
 
     def output(self, name: str, inner: str, kind: int, shape: list[int | None]) -> Any:
@@ -72,14 +74,14 @@ class Graph:
 
     def norms(self, rows: str, norm: str = "l2") -> str:
         """Norms (n, 1) of rows, with 1 instead of 0."""
-        axes = self.constant(np.array([1]))
+        axes = np.array([1])
         if norm == "l2":
             squares = self.node("Mul", rows, rows)
             norms = self.node("Sqrt", self.node("ReduceSum", squares, axes, keepdims=1))
         else:
             reduce = "ReduceMax" if norm == "max" else "ReduceSum"
             norms = self.node(reduce, self.node("Abs", rows), axes, keepdims=1)
-        return self.node("Where", self.node("Equal", norms, self.constant(0.0)), self.constant(1.0), norms)
+        return self.node("Where", self.node("Equal", norms, 0.0), 1.0, norms)
 
     def applied(self, operations: Iterable[tuple[str, Operation]], rows: str) -> str:
         """Rows after operations."""
@@ -92,21 +94,21 @@ class Graph:
             case Affine(center, scale):
                 for operator, values in (("Sub", center), ("Div", scale)):
                     if values is not None:
-                        rows = self.node(operator, rows, self.constant(np.asarray(values, dtype=np.float64)))
+                        rows = self.node(operator, rows, np.asarray(values, dtype=np.float64))
                 return rows
             case Cut(low, high) if isinstance(low, np.ndarray):
-                return self.node("Min", self.node("Max", rows, self.constant(low)), self.constant(high))
+                return self.node("Min", self.node("Max", rows, low), high)
             case Cut(low, high):
-                return self.node("Clip", rows, *(self.constant(np.array(float(end))) for end in (low, high)))
+                return self.node("Clip", rows, float(low), float(high))
             case Marked():
                 missing = self.node("IsNaN", rows)
-                filled = self.node("Where", missing, self.constant(0.0), rows)
+                filled = self.node("Where", missing, 0.0, rows)
                 return self.joined([filled, self.number(missing)])
             case Take(places):
-                return self.node("Gather", rows, self.constant(places), axis=1)
+                return self.node("Gather", rows, places, axis=1)
             case Squared(start):
-                axes = self.constant(np.array([1]))
-                ends = [self.constant(np.array([end])) for end in (0, start, np.iinfo(np.int64).max)]
+                axes = np.array([1])
+                ends = [np.array([end]) for end in (0, start, np.iinfo(np.int64).max)]
                 first = self.node("Slice", rows, ends[0], ends[1], axes)
                 last = self.node("Slice", rows, ends[1], ends[2], axes)
                 return self.joined([first, self.node("Mul", last, last)])
@@ -116,12 +118,12 @@ class Graph:
                 # The largest entry is divided out first, since the square of a huge or tiny one is inf or 0.
                 largest = self.norms(rows, "max")
                 rows = self.node("Div", rows, largest)
-                bounds = self.node("Div", self.constant(bound), largest)
+                bounds = self.node("Div", bound, largest)
                 return self.node("Div", rows, self.node("Max", self.norms(rows), bounds))
             case Project(components):
-                return self.node("MatMul", rows, self.constant(components.T))
+                return self.node("MatMul", rows, components.T)
             case Change(factors, rest):
                 change = rows
                 for factor in factors:
-                    change = self.node("MatMul", change, self.constant(factor))
-                return self.node("Add", self.node("Mul", rows, self.constant(rest)), change)
+                    change = self.node("MatMul", change, factor)
+                return self.node("Add", self.node("Mul", rows, rest), change)

@@ -13,7 +13,7 @@ from .._utils.models import LinearModel, Model, classes_of, names_of_features, p
 from .._utils.validation import check, how_to_install, shown
 from ..preprocessing import TableColumn
 from .onnx_graph import Graph
-from .operations import OWN, Affine, Cut, Operations, Project, of_categories, of_numbers, of_row_map
+from .operations import OWN, Affine, Cut, Operations, Project, Take, of_categories, of_numbers, of_row_map
 
 Array = NDArray[Any]
 
@@ -37,8 +37,8 @@ def to_onnx(estimator: LinearModel, dtype: str) -> Any:
         rows = rows_of_steps(graph, steps)
     rows = graph.applied(of_row_map(head._row_map), rows or graph.input("X", head.n_features_in_))
     coef, intercept = np.atleast_2d(head.coef_), np.atleast_1d(head.intercept_)
-    scores = graph.node("MatMul", rows, graph.constant(coef.T))
-    scores = graph.node("Add", scores, graph.constant(intercept))
+    scores = graph.node("MatMul", rows, coef.T)
+    scores = graph.node("Add", scores, intercept)
     if predicts_rates(head):
         scores = graph.node("Exp", scores)
     number = onnx.helper.np_dtype_to_tensor_dtype(graph.dtype)
@@ -48,7 +48,7 @@ def to_onnx(estimator: LinearModel, dtype: str) -> Any:
     else:
         shape: list[int | None] = [None, len(coef)]
         if head.coef_.ndim == 1:  # one-dimensional, as the targets of the fit were
-            scores, shape = graph.node("Squeeze", scores, graph.constant(np.array([1]))), [None]
+            scores, shape = graph.node("Squeeze", scores, np.array([1])), [None]
         outputs = [graph.output("predictions", scores, number, shape)]
     built = onnx.helper.make_graph(
         graph.nodes, type(head).__name__, [*graph.inputs.values()], outputs, initializer=graph.constants
@@ -79,10 +79,8 @@ def _classified(graph: Graph, scores: str, classes: Array, number: int) -> list[
     if len(classes) == 2:
         opposite = graph.node("Neg", scores)
         shares = graph.joined([graph.node("Sigmoid", opposite), graph.node("Sigmoid", scores)])
-        second = graph.node("Greater", scores, graph.constant(0.0))
-        index = graph.node(
-            "Cast", graph.node("Squeeze", second, graph.constant(np.array([1]))), to=proto.INT64
-        )
+        second = graph.node("Greater", scores, 0.0)
+        index = graph.node("Cast", graph.node("Squeeze", second, np.array([1])), to=proto.INT64)
     else:
         shares = graph.node("Softmax", scores, axis=1)
         index = graph.node("ArgMax", scores, axis=1, keepdims=0)
@@ -104,7 +102,7 @@ def _classified(graph: Graph, scores: str, classes: Array, number: int) -> list[
 def _labelled(graph: Graph, scores: str, names: Array, number: int) -> list[Any]:
     """Labels (n, k) of zeros and ones and their probabilities as the outputs of a classifier."""
     kind = graph.onnx.TensorProto.INT64
-    positive = graph.node("Cast", graph.node("Greater", scores, graph.constant(0.0)), to=kind)
+    positive = graph.node("Cast", graph.node("Greater", scores, 0.0), to=kind)
     return [
         graph.output("label", positive, kind, [None, len(names)]),
         graph.output("probabilities", graph.node("Sigmoid", scores), number, [None, len(names)]),
@@ -168,15 +166,10 @@ def _matrix(graph: Graph, rows: _Rows) -> str:
     return graph.joined([graph.input(name, 1) for name in rows.names])
 
 
-def _filled(graph: Graph, rows: str, missing: str, value: object) -> str:
-    return graph.node("Where", missing, graph.constant(np.asarray(value, dtype=np.float64)), rows)
-
-
 def _one_hot(graph: Graph, texts: str, categories: Sequence[str]) -> str:
     """Zeros and ones (n, k) for texts (n, 1)."""
     coded = graph.node("OneHotEncoder", texts, domain="ai.onnx.ml", cats_strings=[*categories], zeros=1)
-    shape = graph.constant(np.array([-1, len(categories)]))
-    return graph.number(graph.node("Reshape", coded, shape))
+    return graph.number(graph.node("Reshape", coded, np.array([-1, len(categories)])))
 
 
 def _of_table(graph: Graph, encoder: Any, rows: _Rows, path: str) -> str:
@@ -207,17 +200,17 @@ def _of_column(graph: Graph, column: TableColumn, values: str) -> str:
     """A column of numbers, truth values (0, 1) or days since 1970."""
     if column.kind == "boolean":  # other numbers are missing values
         sign = graph.applied([("sign", Affine(np.array([0.5]), np.array([0.5])))], values)
-        is_boolean = graph.node("Equal", graph.node("Abs", sign), graph.constant(1.0))
-        values = graph.node("Where", is_boolean, sign, graph.constant(math.nan))
+        is_boolean = graph.node("Equal", graph.node("Abs", sign), 1.0)
+        values = graph.node("Where", is_boolean, sign, math.nan)
     missing = graph.node("IsNaN", values)
     blocks = [graph.applied(of_numbers(column), values)]
     for _, length in column.periods:
-        turns = graph.node("Div", values, graph.constant(np.array(length)))
+        turns = graph.node("Div", values, float(length))
         turns = graph.node("Sub", turns, graph.node("Floor", turns))
-        angles = graph.node("Mul", turns, graph.constant(np.array(2 * math.pi)))
-        quarter = graph.node("Add", angles, graph.constant(np.array(math.pi / 2)))
+        angles = graph.node("Mul", turns, 2 * math.pi)
+        quarter = graph.node("Add", angles, math.pi / 2)
         blocks += [graph.node("Sin", angle) for angle in (angles, quarter)]
-    filled = _filled(graph, graph.joined(blocks), missing, 0.0)
+    filled = graph.node("Where", missing, 0.0, graph.joined(blocks))
     return graph.joined([filled, graph.number(missing)]) if column.indicator else filled
 
 
@@ -226,9 +219,8 @@ def _of_columns(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
     for name, part, _ in step.transformers_:
         columns = step._transformer_to_input_indices[name]
         if part != "drop" and len(columns):
-            blocks.append(
-                _matrix(graph, _applied(graph, part, _chosen(graph, rows, columns), f"{path}__{name}"))
-            )
+            block = _applied(graph, part, _chosen(graph, rows, columns), f"{path}__{name}")
+            blocks.append(_matrix(graph, block))
     return graph.joined(blocks)
 
 
@@ -238,7 +230,7 @@ def _chosen(graph: Graph, rows: _Rows, columns: Any) -> _Rows:
         if isinstance(columns, str):
             return _Columns([columns])
         return _Columns([each if isinstance(each, str) else rows.names[each] for each in columns])
-    return graph.node("Gather", rows, graph.constant(np.asarray(columns, dtype=np.int64)), axis=1)
+    return graph.applied([("columns", Take(np.asarray(columns, dtype=np.int64)))], rows)
 
 
 def _of_pipeline(graph: Graph, step: Any, rows: _Rows, path: str) -> _Rows:
@@ -263,11 +255,11 @@ def _of_imputer(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
         )
     matrix = _matrix(graph, rows)
     missing = graph.node("IsNaN", matrix)
-    filled = _filled(graph, matrix, missing, statistics)
+    filled = graph.node("Where", missing, statistics, matrix)
     if step.indicator_ is None:
         return filled
-    chosen = graph.constant(np.asarray(step.indicator_.features_, dtype=np.int64))
-    return graph.joined([filled, graph.node("Gather", graph.number(missing), chosen, axis=1)])
+    chosen = _chosen(graph, graph.number(missing), step.indicator_.features_)
+    return graph.joined([filled, _matrix(graph, chosen)])
 
 
 def _of_categories(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
@@ -280,7 +272,7 @@ def _of_categories(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
         else:
             numbers = _matrix(graph, _chosen(graph, rows, [place]))
             numbers_present = [value for value in values if value == value]
-            equal = graph.node("Equal", numbers, graph.constant(np.array(numbers_present, dtype=np.float64)))
+            equal = graph.node("Equal", numbers, np.array(numbers_present, dtype=np.float64))
             blocks.append(graph.number(equal))
             if len(numbers_present) < len(values):
                 blocks.append(graph.number(graph.node("IsNaN", numbers)))

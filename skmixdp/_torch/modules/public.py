@@ -48,20 +48,15 @@ def mean_gradient(
         outputs = differentiable_outputs(parameters, x)
         with torch.enable_grad():
             mean = loss(outputs, y).sum() / len(batch)
-        gradients = torch.autograd.grad(mean, parameters.leaves, allow_unused=True)
+        gradients = torch.autograd.grad(mean, parameters.leaves, materialize_grads=True)
         for part, gradient in zip(total, gradients, strict=True):
-            if gradient is not None:
-                part.add_(gradient)
+            part.add_(gradient)
     return total
 
 
 def _pull(parameters: ModuleParameters, outputs: Tensor, weights: Tensor) -> list[Tensor]:
     """``J^T weights``, summed over rows."""
-    gradients = torch.autograd.grad(outputs, parameters.leaves, weights, allow_unused=True)
-    return [
-        torch.zeros_like(tensor) if gradient is None else gradient
-        for tensor, gradient in zip(parameters.tensors, gradients, strict=True)
-    ]
+    return [*torch.autograd.grad(outputs, parameters.leaves, weights, materialize_grads=True)]
 
 
 @dataclass(frozen=True)
