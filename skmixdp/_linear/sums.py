@@ -50,9 +50,6 @@ UNDERFLOW_PAD = 1e-15
 #: then exceed the clip by at most the inverse of this.
 SHORTEST_DIFFERENCE = 2.0**-10
 
-#: Bound on ``|a| + |b|`` for a clipped difference ``a - b``, in units of its clip.
-LONGEST_TERM = 2 / SHORTEST_DIFFERENCE
-
 
 def dot_error(n_terms: int, dtype: np.dtype[Any]) -> float:
     """Relative error bound of a dot product in ``dtype`` whose terms go through ``n_terms`` roundings.

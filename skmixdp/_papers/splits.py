@@ -24,7 +24,7 @@ from .._linear.arrays import (
     row_dots,
     row_norms,
 )
-from .._linear.sums import LONGEST_TERM, SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
+from .._linear.sums import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
 from .._rows.source import Block
 from ..components.protocols import Lengths
 from ..components.public import PublicView
@@ -42,8 +42,7 @@ class Centre:
     n_components: ClassVar = 0  # no coordinate is private
     n_fixed: ClassVar = 0
     takes_tensors: ClassVar = True
-    #: Summed lengths of the two terms of a difference, times :data:`SHORTEST_DIFFERENCE`, over its length.
-    margin: ClassVar = LONGEST_TERM * SHORTEST_DIFFERENCE
+    margin: ClassVar = 2.0  # for the rounding of a row's weight, amply
 
     @property
     def points(self) -> FloatArray:
@@ -167,6 +166,7 @@ class GradientEmbedding:
         longest = float(norms.max(initial=0.0)) or 1.0
         largest = float(residual_norms.max(initial=0.0)) or 1.0
         self.X, self.R = X / longest, R / largest
+        self.points, self.n_fixed = self.X, len(X)  # the products that a query needs
         self._lengths = residual_norms / largest * (norms / longest + UNDERFLOW_PAD)
         gram = self.X @ self.X.T if products is None else products / longest / longest
         gram = (self.R @ self.R.T) * gram
@@ -233,14 +233,6 @@ class GradientEmbedding:
         if rounding > tolerance:
             rounding = self._product_rounding(np.longdouble)
         return rounding + 2 * float(np.finfo(np.float64).eps) * (1 + self._skew)
-
-    @property
-    def points(self) -> FloatArray:
-        return self.X
-
-    @property
-    def n_fixed(self) -> int:
-        return len(self.X)
 
     @property
     def lengths(self) -> Lengths:

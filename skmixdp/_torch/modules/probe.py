@@ -8,6 +8,7 @@ capacities that many similar rows exhaust, memory of earlier rows, randomness, a
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import numpy as np
@@ -209,11 +210,9 @@ def ordinary_rows(
     y = torch.from_numpy(index % n_classes).to(parameters.device)
     if like.is_floating_point():
         x = torch.randn(shape, generator=generator).to(like)
-        try:
+        with suppress(ValueError):  # the module may take codes, held as real numbers
             _losses(parameters, loss, x[:_FIRST], y[:_FIRST], n_classes)
             return x, y
-        except ValueError:  # the module may take codes, held as real numbers
-            pass
     x = torch.randint(0, 2, shape, generator=generator).to(like)
     _losses(parameters, loss, x[:_FIRST], y[:_FIRST], n_classes)
     return x, y

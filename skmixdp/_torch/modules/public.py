@@ -45,13 +45,19 @@ def mean_gradient(
     """Mean gradient over a batch of PUBLIC rows; zeros for an empty one."""
     total = [torch.zeros_like(tensor) for tensor in parameters.tensors]
     for x, y in rows.pieces(batch, parameters):
-        outputs = differentiable_outputs(parameters, x)
-        with torch.enable_grad():
-            mean = loss(outputs, y).sum() / len(batch)
-        gradients = torch.autograd.grad(mean, parameters.leaves, materialize_grads=True)
-        for part, gradient in zip(total, gradients, strict=True):
+        for part, gradient in zip(total, _gradients(parameters, loss, x, y, len(batch)), strict=True):
             part.add_(gradient)
     return total
+
+
+def _gradients(
+    parameters: ModuleParameters, loss: PerSampleLoss, x: Tensor, y: Tensor, n: int
+) -> tuple[Tensor, ...]:
+    """Gradients of the summed loss of rows, divided by ``n``."""
+    outputs = differentiable_outputs(parameters, x)
+    with torch.enable_grad():
+        mean = loss(outputs, y).sum() / n
+    return torch.autograd.grad(mean, parameters.leaves, materialize_grads=True)
 
 
 def _pull(parameters: ModuleParameters, outputs: Tensor, weights: Tensor) -> list[Tensor]:
@@ -361,10 +367,7 @@ def _train(
     for _ in range(epochs):
         order = index[np.argsort(source.uniform((len(index),)))]
         for x, y in rows.pieces(order, parameters, _BATCH):
-            outputs = differentiable_outputs(parameters, x)
-            with torch.enable_grad():
-                mean = loss(outputs, y).mean()
-            gradients = torch.autograd.grad(mean, parameters.leaves, allow_unused=True)
+            gradients = _gradients(parameters, loss, x, y, len(y))
             for parameter, gradient in zip(parameters.leaves, gradients, strict=True):
                 parameter.grad = gradient
             optimizer.step()
