@@ -75,7 +75,7 @@ def module_info(problem: Problem, module: Any = None, loss=cross_entropy, chunk_
     public = problem.info.view.data
     W = all_of(linear_module(problem.info.view.W) if module is None else module)
     rows = LabelledRows(public.X, public.y, chunk_size)
-    data = ModuleData(rows, ModuleLoss(loss, len(problem.info.view.W)), seed=3)
+    data = ModuleData(rows, ModuleLoss(loss, len(problem.info.view.W)), 3, W)
     return replace(problem.info, view=data.view(W), row_norm_bound=np.inf)
 
 

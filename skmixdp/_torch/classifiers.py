@@ -318,5 +318,5 @@ class ZerothOrderDPModuleClassifier(ModuleClassifier):
         return source
 
     def _public_view(self, public: object, loss: object, seed: int, W: Any, made_up: object) -> PublicView:
-        view: PublicView = load_modules().ModuleData(public, loss, seed, made_up).view(W)
+        view: PublicView = load_modules().ModuleData(public, loss, seed, W, made_up).view(W)
         return view

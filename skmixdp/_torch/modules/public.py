@@ -14,7 +14,15 @@ from torch import Tensor
 from ..._linear.losses import WeightedLoss
 from ...components.public import Probe, RandomSource
 from .directions import Direction, Seeded, dot, orthonormal
-from .forward import LabelledRows, ModuleParameters, PerSampleLoss, differentiable_outputs, flat, losses_of
+from .forward import (
+    LabelledRows,
+    Losses,
+    ModuleParameters,
+    PerSampleLoss,
+    differentiable_outputs,
+    flat,
+    losses_of,
+)
 from .rows import FloatArray, LossesAt, gradients_of, row_gradients
 
 #: Number of public or made-up rows that show the scale of a module's outputs.
@@ -108,14 +116,19 @@ class ModuleData:
     """
 
     def __init__(
-        self, rows: LabelledRows, loss: ModuleLoss, seed: int, made_up: Tensor | None = None
+        self,
+        rows: LabelledRows,
+        loss: ModuleLoss,
+        seed: int,
+        parameters: ModuleParameters,
+        made_up: Tensor | None = None,
     ) -> None:
         self.rows = rows
+        self.parameters = parameters
         self.function = loss.of_public
         self._loss = loss
         self._seed = seed
         self._made_up = made_up
-        self._start: ModuleParameters | None = None
         #: Number of steps that were skipped, since a number would have become infinite.
         self.n_left_out = 0
 
@@ -131,15 +144,7 @@ class ModuleData:
 
     def view(self, W: ModuleParameters) -> "ModuleView":
         """The view of the rows at the parameters, valid until these change."""
-        if self._start is None:
-            self._start = W
         return ModuleView(self, W)
-
-    @property
-    def parameters(self) -> ModuleParameters:
-        """The parameters, which a fit moves in place."""
-        assert self._start is not None
-        return self._start
 
     @cached_property
     def sample(self) -> Tensor | None:
@@ -281,17 +286,10 @@ class ModuleView(View):
 class GradientData(ModuleData):
     """Labelled public rows of a module, for steps of first order from a head (1, p)."""
 
-    def __init__(
-        self,
-        rows: LabelledRows,
-        loss: ModuleLoss,
-        seed: int,
-        parameters: ModuleParameters,
-        made_up: Tensor | None = None,
-    ) -> None:
-        super().__init__(rows, loss, seed, made_up)
-        self._start = parameters
-        self.gradients = row_gradients(parameters, loss.function)
+    @cached_property
+    def gradients(self) -> Losses:
+        """A function that computes the gradient of each row."""
+        return row_gradients(self.parameters, self._loss.function)
 
     def view(self, W: Any) -> "GradientView":  # type: ignore[override]
         """The view of the rows at a head (1, p)."""

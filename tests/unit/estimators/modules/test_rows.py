@@ -115,7 +115,7 @@ MEMORY = """
     module = torch.nn.Sequential(*(torch.nn.Linear(1024, 1024, bias=False) for _ in range(20)))
     W = ModuleParameters(module.eval(), [name for name, _ in module.named_parameters()])
     none = LabelledRows(np.zeros((0, 1024)), np.zeros(0, int), 8)
-    data = ModuleData(none, ModuleLoss(cross_entropy, 1024), 0)
+    data = ModuleData(none, ModuleLoss(cross_entropy, 1024), 0, W)
     info = PublicInfo(data.view(W), 1.0, 4, 4.0, np.inf)
     recipe = DPZero().recipe(info, Options(1e-3, None, FullBatch(), False))
     budget = Budget(1.0, 1e-5, 1, None, "add_or_remove_one", "float")
