@@ -18,7 +18,7 @@ from .messages import TRUST, InputError
 from .model_files import load_model, unpacked
 from .outputs import add_report_to, check_outputs, print_and_write
 from .predict import read_like_training
-from .rows import ROW_FLAGS, FileRows
+from .rows import ROW_FLAGS
 
 SUMMARY = "evaluate a saved model on private rows with noise (load only models you trust)"
 DESCRIPTION = f"""\
@@ -55,7 +55,14 @@ def run(args: argparse.Namespace) -> None:
     """Check everything, charge the ledger, evaluate, write and print."""
     by = _groups(args)
     check_outputs({"--report": args.report}, [args.model, *inputs_of(args)], force=args.force)
-    model, rows = _read(args)
+    model, encoder = unpacked(load_model(args.model))
+    labels, form, classes = ("--labels", args.labels), text_form(args), classes_of(model)
+    file, is_regression = ("--private", args.private), classes is None
+    rows = read_like_training(args, model, encoder, file, form, labels, targets=is_regression)
+    if classes is not None:
+        source, remedy = f"of MODEL {args.model}", "leave rows of other classes out"
+        y = as_classes(rows.y, np.asarray(classes), rows.where, source, remedy, private=True)
+        rows = replace(rows, y=y)
     own = passed(args, private_evaluation)
     measured = private_evaluation(
         model,
@@ -96,18 +103,3 @@ def _groups(args: argparse.Namespace) -> dict[str, Any]:
     if len(columns) == 1:
         return {"by": args.by, "by_values": values[0]}
     return {"by": columns, "by_values": values}
-
-
-def _read(args: argparse.Namespace) -> tuple[Any, FileRows]:
-    """The model, and private rows with its features, labels and ids of persons."""
-    model, encoder = unpacked(load_model(args.model))
-    labels = "--labels", args.labels
-    classes = classes_of(model)
-    rows = read_like_training(
-        args, model, encoder, ("--private", args.private), text_form(args), labels, targets=classes is None
-    )
-    if classes is not None:
-        source, remedy = f"of MODEL {args.model}", "leave rows of other classes out"
-        y = as_classes(rows.y, np.asarray(classes), rows.where, source, remedy, private=True)
-        rows = replace(rows, y=y)
-    return model, rows

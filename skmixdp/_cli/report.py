@@ -2,8 +2,7 @@
 
 import argparse
 import sys
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from .._utils.models import report_of
 from ..privacy import PrivacyLedger
@@ -27,31 +26,23 @@ def add_to(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Load a model or a ledger, and print its report."""
+    subject: Any
     is_ledger = args.model.suffix == ".sqlite"
     if is_ledger:
-        subject = _ledger_report(args.model, listed="all" if args.json or args.html else "failed")
+        if not args.model.exists():  # opening a ledger would create it
+            raise InputError(f"the ledger {args.model} is not there; check the path.")
+        # The printed table needs no other charges.
+        subject = PrivacyLedger(args.model).report("all" if args.json or args.html else "failed")
     else:
-        subject = _model(args.model)
+        subject = load_model(args.model)
+        if report_of(subject) is None:
+            raise InputError(
+                f"MODEL {args.model} holds a {type(subject).__name__} without a privacy report; give a model "
+                "that `fit --out` wrote."
+            )
     if args.html:
         text = subject.to_html() if is_ledger else card_page(subject)
     else:
         privacy = subject if is_ledger else subject.privacy_
         text = privacy.to_json() if args.json else str(privacy)
     sys.stdout.write(f"{text}\n")
-
-
-def _model(path: Path) -> Any:
-    model = load_model(path)
-    if report_of(model) is None:
-        raise InputError(
-            f"MODEL {path} holds a {type(model).__name__} without a privacy report; give a model "
-            "that `fit --out` wrote."
-        )
-    return model
-
-
-def _ledger_report(path: Path, listed: Literal["all", "failed"]) -> Any:
-    """The report of a ledger. The printed table needs only its ``failed`` charges."""
-    if not path.exists():  # opening a ledger would create it
-        raise InputError(f"the ledger {path} is not there; check the path.")
-    return PrivacyLedger(path).report(charges=listed)

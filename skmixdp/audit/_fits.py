@@ -82,40 +82,29 @@ def check_factory(factory: object) -> Any:
             "lambda: clone(estimator)."
         )
     first, second = factory(), factory()
+    seeds: list[set[int]] = []
     for estimator in (first, second):
         if not callable(getattr(estimator, "fit", None)):
             raise TypeError(f"factory returns {estimator!r}, which has no fit; return an estimator.")
-        if any(map(report_of, steps_of(estimator))):
+        steps = list(steps_of(estimator))  # some of a pipeline may be texts
+        parameters = [step.get_params(deep=False) for step in steps if isinstance(step, BaseEstimator)]
+        if any(map(report_of, steps)):
             raise ValueError("factory returns a fitted estimator; return a fresh one, by clone(estimator).")
-        if any(_parameters(step).get("ledger") is not None for step in steps_of(estimator)):
+        if any(own.get("ledger") is not None for own in parameters):
             raise ValueError(
                 "factory returns an estimator with a ledger, which every fit of the audit would charge; "
                 "leave ledger out."
             )
+        states = [own.get("random_state") for own in parameters if "epsilon" in own]
+        seeds.append({int(seed) for seed in states if isinstance(seed, (int, np.integer))})
     if first is second:
         raise ValueError("factory returns the same estimator twice; return a fresh one, by clone(estimator).")
-    seeds = [
-        [seed for step in steps_of(estimator) if (seed := _noise_seed(step)) is not None]
-        for estimator in (first, second)
-    ]
-    if any(seed in seeds[1] for seed in seeds[0]):
+    if same := seeds[0] & seeds[1]:
         raise ValueError(
-            f"factory returns estimators with random_state={seeds[0][0]}, the same seed each time, so the "
+            f"factory returns estimators with random_state={min(same)}, the same seed each time, so the "
             "noise would not change from fit to fit; leave random_state at None."
         )
     return first
-
-
-def _noise_seed(step: object) -> int | None:
-    """The seed of a step's noise, if it is a number."""
-    parameters = _parameters(step)
-    seed = parameters.get("random_state") if "epsilon" in parameters else None
-    return int(seed) if isinstance(seed, (int, np.integer)) else None
-
-
-def _parameters(step: object) -> dict[str, Any]:
-    """The parameters of a step of a pipeline, which may be a text."""
-    return dict(step.get_params(deep=False)) if isinstance(step, BaseEstimator) else {}
 
 
 @dataclass(frozen=True)

@@ -17,16 +17,10 @@ from .accounting.budgets import LARGE_EPSILON
 from .accounting.events import Noise
 from .accounting.gaussian import FloatArray
 
-_FLOAT_WARNING = (
-    "the noise is drawn as floating-point numbers; attacks on their low-order bits are not covered"
-)
-
 #: Smallest delta that floating-point noise can guarantee. Its draws end at 12.3 standard deviations, beyond
 #: which a normal distribution has a mass of 1e-34. For a billion numbers at an epsilon up to 10, that adds
 #: less than this to delta.
 _LEAST_DELTA = 1e-20
-
-_SEED_WARNING = "random_state is set: anyone who knows it can remove the noise"
 
 
 class NotPrivateWarning(UserWarning):
@@ -180,9 +174,11 @@ def noise_caveats(noise: NoiseSource, epsilon: float, delta: float, n_private: i
     """Warnings for the report: about the noise, and about a large epsilon or delta."""
     caveats = []
     if noise.kind == "seeded":
-        caveats.append(_SEED_WARNING)
+        caveats.append("random_state is set: anyone who knows it can remove the noise")
     if noise.kind != "discrete":
-        caveats.append(_FLOAT_WARNING)
+        caveats.append(
+            "the noise is drawn as floating-point numbers; attacks on their low-order bits are not covered"
+        )
     if epsilon > LARGE_EPSILON:
         caveats.append(f"epsilon is above {LARGE_EPSILON:g} and guarantees next to nothing")
     if delta >= 1 / n_private:

@@ -83,7 +83,7 @@ def log_delta(x: FloatArray | float, mu: FloatArray | float) -> tuple[FloatArray
 def mu_for(epsilon: float, delta: float) -> float:
     """Largest ``mu`` whose ``delta(epsilon)`` does not exceed ``delta``."""
     _check_range(epsilon)
-    target = _target(delta)
+    target = math.log(delta) * (1 + _CURVE_SAFETY)
 
     def excess(log_mu: float) -> float:
         mu = math.exp(log_mu)
@@ -106,7 +106,7 @@ def epsilon_for(mu: float, delta: float) -> float:
 
 def epsilons_for(mus: FloatArray, delta: float) -> FloatArray:
     """:func:`epsilon_for` of many ``mu``; ``mu = 0`` has epsilon 0."""
-    target = _target(delta)
+    target = math.log(delta) * (1 + _CURVE_SAFETY)
     solved = (mus > 0) & (mus < _LARGEST_MU)
     mu = np.where(solved, mus, 1.0)
     needed = log_delta(0.0, mu)[0] > target
@@ -119,11 +119,6 @@ def epsilons_for(mus: FloatArray, delta: float) -> FloatArray:
         x = x - step
     epsilons = np.where(needed, mu * x * (1 + _SAFETY), 0.0)
     return np.where(solved, epsilons, np.where(mus > 0, math.inf, 0.0))
-
-
-def _target(delta: float) -> float:
-    """The logarithm of a delta, rounded down."""
-    return math.log(delta) * (1 + _CURVE_SAFETY)
 
 
 def epsilon_of_rho(rho: float, delta: float) -> float:
