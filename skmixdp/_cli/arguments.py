@@ -126,7 +126,9 @@ class Parser(argparse.ArgumentParser):
             if not metavar and flag.startswith("--"):
                 options["action"] = "store_true"
             else:
-                options |= {"metavar": metavar or flag, "type": _type_of(metavar or flag)}
+                choices = tuple(metavar[1:-1].split(",")) if metavar.startswith("{") else ()
+                kind = _TYPES.get((metavar or flag).partition(".")[0], _reader(choices))
+                options |= {"metavar": metavar or flag, "type": kind}
             if flag in required:
                 options["required"] = True
             group.add_argument(flag if flag.startswith("--") else flag.lower(), **options)
@@ -247,14 +249,7 @@ _TYPES: Mapping[str, Callable[[str], Any]] = {
     "DELTA": _reader((PROBABILITY,)),
     "LOW,HIGH": bounds,
     "TEXT": _reader((PURPOSE,)),
-    "WEIGHT": _reader((POSITIVE,)),
 }
-
-
-def _type_of(metavar: str) -> Callable[[str], Any]:
-    if metavar.startswith("{"):
-        return _reader(tuple(metavar[1:-1].split(",")))
-    return _TYPES.get(metavar.partition(".")[0], str)
 
 
 def add_terms_to(parser: Parser, owner: Any, **flags: str) -> None:

@@ -142,10 +142,9 @@ def _read_options(text: str | None) -> dict[str, Any]:
         return {}
     try:
         options = json.loads(text)
+        reason = "" if isinstance(options, dict) else "must be a JSON object"
     except (ValueError, RecursionError) as error:
-        raise InputError(
-            f'--options {shown(text)} is not JSON ({error}); write it like {{"a": 1}}.'
-        ) from error
-    if not isinstance(options, dict):
-        raise InputError(f'--options {shown(text)} must be a JSON object; write it like {{"a": 1}}.')
-    return options
+        options, reason = {}, f"is not JSON ({error})"
+    if reason:
+        raise InputError(f'--options {shown(text)} {reason}; write it like {{"a": 1}}.')
+    return dict(options)

@@ -178,7 +178,9 @@ def audit_epsilon(
     claim = claim_of(fitted.estimator, delta, released=view == "released")
     if n_fits == 1:
         level = (1 - confidence) / len(guesses)
-        guessed = [(r, _n_correct(scores, included, r)) for r in guesses]
+        # Guesses are that canaries with the lowest scores are out, and those with the highest in.
+        ranked = included[np.argsort(scores, kind="stable")]
+        guessed = [(r, int(np.sum(~ranked[: r // 2]) + np.sum(ranked[m - r // 2 :]))) for r in guesses]
         epsilon = max(one_run_epsilon(m, r, v, claim.delta, level) for r, v in guessed)
         mu = max(one_run_mu(m, r, v, level) for r, v in guessed)
     else:
@@ -224,10 +226,3 @@ def _make_canaries(
     trial = fits(generated, np.zeros(len(generated), dtype=bool))
     strongest = np.argsort(-contribution_lengths(trial, generated), kind="stable")
     return generated[strongest[:n_canaries]]
-
-
-def _n_correct(scores: FloatArray, included: NDArray[np.bool_], n_guesses: int) -> int:
-    """Number of correct guesses: "included" for the highest scores, "excluded" for the lowest."""
-    order = np.argsort(scores, kind="stable")
-    half = n_guesses // 2
-    return int(np.sum(included[order[-half:]]) + np.sum(~included[order[:half]]))

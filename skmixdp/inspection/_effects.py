@@ -30,8 +30,6 @@ _BAR = 0.8
 #: Most characters of all names that have room along an axis.
 _ALONG = 32
 
-#: Most outputs, so that their colours differ.
-_MOST_OUTPUTS = len(OKABE_ITO)
 
 _NOTE = (
     "Effects are in {}, over the usual values of a column. The noise is the largest half-width of a 95% "
@@ -186,7 +184,7 @@ class EffectsDisplay:
         if n_left := len(self.importances) - len(self.curves):
             caption = f"{len(self.curves)} of {len(self.importances)} columns; left out: {n_left}"
             figure.supxlabel(caption, fontsize="small", color="0.3")
-        if 1 < len(self.outputs) <= _MOST_OUTPUTS:
+        if 1 < len(self.outputs) <= len(OKABE_ITO):  # their colours differ
             looks = [Line2D([], [], **{**curve_style(i), "marker": None}) for i in range(len(self.outputs))]
             figure.legend(looks, self.outputs, loc="outside upper center", ncols=4, frameon=False)
         return list(grid[: len(self.curves)])

@@ -13,19 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._utils.documents import Section, as_markdown, as_page, sentence
 from .._utils.models import FittedSearch, Model, classes_of, has_several_labels, report_of, row_map_of
-from .._utils.validation import Kind, as_float, check, shown
+from .._utils.validation import Kind, as_float, check
 from .._version import __version__
 from ..privacy import PrivacyReport
 from ..privacy.report import Statement, attack_section
 from ._ensembles import ensemble_report, with_findings
 
 _TEXT = Kind("a string", lambda value: isinstance(value, str))
-
-#: Assumptions on the persons behind the rows: for guarantees of rows, and of persons.
-_ONE_ROW = "Each person has one row. Someone with several rows is protected less."
-_ONE_ID = "Each person has one id. Someone with several ids is protected less."
-
-_PUBLIC_ROWS = "The public rows are public: the guarantee does not cover them."
+_NUMBER = Kind("a number", lambda value: as_float(value) is not None)
 
 #: Assumptions of the guarantee of any model.
 _ASSUMPTIONS = (
@@ -36,8 +31,6 @@ _ASSUMPTIONS = (
     "were tried and dropped are further releases.",
     "Earlier training on the same people, such as of the network that made the features, has its own cost.",
 )
-
-_PREDICTIONS = "Predictions protect the rows that the model was trained on, not the rows that are predicted."
 
 #: The row of a report that says what an attacker may guess.
 _WORDS = "an attacker"
@@ -145,6 +138,10 @@ class ModelCard:
         lines = {name: line for name, line in self.guarantee.items() if name != _WORDS}
         data = {name: lines.pop(name) for name in _DATA if name in lines}
         public = [*map(sentence, self.treated_as_public)]
+        assumed = (
+            *self.assumptions,
+            "Predictions protect the rows that the model was trained on, not the rows that are predicted.",
+        )
         scores = [(entry["name"], f"{entry['value']:.4g}", entry["rows"]) for entry in self.metrics]
         return [
             Section(paragraphs=[*filter(None, [self.description]), f"Written on {self.date}."]),
@@ -153,7 +150,7 @@ class ModelCard:
             Section("Data", [*data.items()]),
             Section("Guarantee", [*lines.items()]),
             Section("Public: anyone may learn this from the model", bullets=public),
-            Section("Not covered, and assumed", bullets=(*self.assumptions, _PREDICTIONS)),
+            Section("Not covered, and assumed", bullets=assumed),
             Section("Warnings", bullets=[*map(sentence, self.warnings)]),
             Section("Scores", scores, ("metric", "value", "rows") if scores else ()),
             Section("Use", paragraphs=[*filter(None, [self.intended_use])]),
@@ -231,13 +228,13 @@ def model_card(
     check("title", title, _TEXT, None)
     stated = report_of(estimator)
     report = ensemble_report(estimator) if stated is None else with_findings(stated, estimator)
-    of_rows = report.unit == "row"
-    has_public = not isinstance(report, Statement) or report.n_public > 0
-    public_rows = (_PUBLIC_ROWS,) if has_public else ()
-    assumptions: tuple[str, ...] = (_ONE_ROW if of_rows else _ONE_ID, *public_rows, *_ASSUMPTIONS)
+    own, counted = ("row", "private rows") if report.unit == "row" else ("id", "persons")
+    assumptions = [f"Each person has one {own}. Someone with several {own}s is protected less."]
+    if not isinstance(report, Statement) or report.n_public > 0:
+        assumptions.append("The public rows are public: the guarantee does not cover them.")
+    assumptions += _ASSUMPTIONS
     if isinstance(report, PrivacyReport):
-        counted = "private rows" if of_rows else "persons"
-        assumptions = (*assumptions, f"The number of {counted}, {report.n_private}, is public.")
+        assumptions.append(f"The number of {counted}, {report.n_private}, is public.")
     lines = dict(row for row in report._rows() if row[0] not in ("warning", "treated as public"))
     if report._attack:
         lines[_WORDS] = report._attack
@@ -252,7 +249,7 @@ def model_card(
         model=_facts(estimator),
         guarantee=lines,
         treated_as_public=report.treated_as_public if isinstance(report, Statement) else (),
-        assumptions=assumptions,
+        assumptions=tuple(assumptions),
         metrics=_metrics(public_scores or {}, accounted_scores or {}),
         warnings=tuple(report.warnings),
     )
@@ -277,7 +274,12 @@ def _facts(estimator: Model) -> dict[str, str]:
     if isinstance(estimator, FittedSearch):
         facts["chosen parameters"] = str(estimator.best_params_)
     row_map = row_map_of(head)
-    steps = [words for name, words in _PREPARED.items() if row_map is not None and _has_step(row_map, name)]
+    steps = [
+        words
+        for name, words in _PREPARED.items()
+        # Arrays are compared with None, since they have no truth value.
+        if row_map is not None and not any(getattr(row_map, name) is absent for absent in (None, False))
+    ]
     facts["preprocessing"] = ", ".join([*before, *steps]) or "none"
     if hasattr(estimator, "n_features_in_"):
         facts["features"] = str(estimator.n_features_in_)
@@ -288,32 +290,18 @@ def _facts(estimator: Model) -> dict[str, str]:
     return facts
 
 
-def _has_step(row_map: object, name: str) -> bool:
-    """Whether a row map has a step. Arrays are compared with None, since they have no truth value."""
-    value = getattr(row_map, name)
-    return value is not None and value is not False
-
-
 def _metrics(
     public: Mapping[str, float], accounted: Mapping[str, tuple[float, str]]
 ) -> tuple[dict[str, Any], ...]:
-    metrics = [
-        {"name": str(name), "value": _number("public_scores", name, value), "rows": "public"}
-        for name, value in public.items()
-    ]
+    for name, value in public.items():
+        check(f"public_scores[{name!r}]", value, _NUMBER)
     for name, pair in accounted.items():
         if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[1], str) or not pair[1]:
             raise ValueError(
                 f"accounted_scores[{name!r}]={pair!r} must be a number and a text that says how its cost was "
                 "accounted for; pass (0.9, 'noisy count, charged to the ledger')."
             )
-        value = _number("accounted_scores", name, pair[0])
-        metrics.append({"name": str(name), "value": value, "rows": f"private, accounted for: {pair[1]}"})
-    return tuple(metrics)
-
-
-def _number(parameter: str, name: str, value: object) -> float:
-    number = as_float(value)
-    if number is None:
-        raise ValueError(f"{parameter}[{name!r}]={shown(value)} must be a number.")
-    return number
+        check(f"accounted_scores[{name!r}]", pair[0], _NUMBER)
+    scores = [(name, value, "public") for name, value in public.items()]
+    scores += [(name, value, f"private, accounted for: {how}") for name, (value, how) in accounted.items()]
+    return tuple({"name": str(name), "value": float(value), "rows": rows} for name, value, rows in scores)

@@ -230,7 +230,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "_cli/evaluate.py": (1, {}),
     "_cli/infer.py": (3, {}),
     "_cli/images.py": (
-        6,
+        5,
         {"_labels_by_file": (5, "labels"), "_arrays": (2, "shapes"), "extract_images": (1, "reading")},
     ),
     "_cli/labels.py": (

@@ -216,26 +216,20 @@ def _account_of(connection: Connection, row: Row) -> Account:
         values["private"] = bool(row["private"])
         values["divergences"] = tuple(json.loads(values["divergences"]))
         account = Account(**values)
-        if not _is_spent(connection, account):
+        last = connection.execute(
+            "SELECT spent, EXISTS (SELECT 1 FROM charges WHERE dataset = ?1 AND outcome = ?2) FROM charges "
+            "WHERE dataset = ?1 ORDER BY id DESC LIMIT 1",
+            (account.dataset, UNUSED),
+        ).fetchone()
+        spent, is_reduced = (account.spent, False) if last is None else last  # by charges taken back
+        is_known = account.spent == spent or (is_reduced and account.spent < spent)
+        if not is_known or (last is None and account.n_charges > 0):
             raise ValueError("what it spent is not what its last charge says")
     except _DAMAGE as error:
         raise UnreadableError.of_damage(
             f"the account of dataset={shown(dict(row).get('dataset'))}: {error}"
         ) from error
     return account
-
-
-def _is_spent(connection: Connection, account: Account) -> bool:
-    """Whether the last charge of an account left it with what it has spent."""
-    last = connection.execute(
-        "SELECT spent, EXISTS (SELECT 1 FROM charges WHERE dataset = ?1 AND outcome = ?2) FROM charges "
-        "WHERE dataset = ?1 ORDER BY id DESC LIMIT 1",
-        (account.dataset, UNUSED),
-    ).fetchone()
-    if last is None:
-        return account.n_charges == 0
-    spent, is_reduced = last  # by charges that were taken back
-    return bool(account.spent == spent or (is_reduced and account.spent < spent))
 
 
 def _charge_of(row: Row, parse: Callable[[str], Any]) -> Charge:
