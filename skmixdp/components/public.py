@@ -63,6 +63,9 @@ class PublicData:
     dtype : dtype
         Dtype of the products in views. It is that of the private products, since more precision would be
         lost in their rounding. None is float64.
+    shift : float or array of shape (k,)
+        What private rows have more in their outputs, since their classes have other shares. Views subtract
+        it from the outputs of public rows. The solution is that of the public rows alone.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class PublicData:
         loss: Loss,
         l2: float | None = None,
         dtype: np.dtype[Any] | None = None,
+        shift: FloatArray | float = 0.0,
     ) -> None:
         self.X = np.asarray(X, dtype=np.float64)
         self.n_rows = len(self.X)
@@ -81,6 +85,7 @@ class PublicData:
         if l2 is None:
             l2 = _L2 * max(float(np.mean(self.norms**2)), 1e-12) if len(self.X) else _L2
         self.l2 = l2
+        self.shift = shift
         short = dtype is not None and float(self.norms.max(initial=0.0)) <= _LONG
         #: The rows in the dtype of private products, in which views compute.
         self.multiplied = self.X.astype(dtype, copy=False) if short else self.X
@@ -187,6 +192,7 @@ class PublicView:
         X = self.data.multiplied
         points = self.W.astype(X.dtype, order="F")
         Z = row_products(X, points, np.empty((len(X), len(self.W)), X.dtype))
+        Z -= self.data.shift
         return np.asarray(self.data.loss.residuals(Z, self.data.y), dtype=np.float64)
 
     @cached_property

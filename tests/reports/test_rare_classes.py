@@ -68,6 +68,18 @@ def test_balanced_public_rows_do_not_hide_that_a_class_is_rare(share, n_public, 
     assert epsilon == 1 or 0.75 < slope < 1.35
 
 
+@pytest.mark.parametrize("n_public", [100, 400])
+def test_balanced_public_rows_do_not_outweigh_a_few_rare_ones(n_public):
+    X, y, X_test, y_test = drawn(0.005)
+    X, y = X[:2000], y[:2000]  # 10 of the rare class
+    public = public_rows(0.005, n_public)
+    with pytest.warns(UserWarning, match="is hidden by it"):
+        heads = [head(epsilon=2.0, random_state=seed).fit(X, y, *public) for seed in range(5)]
+    p = np.mean([each.predict_proba(X_test)[:, 1] for each in heads], axis=0)
+    assert log_loss(y_test, p) < log_loss(y_test, np.full(N, y_test.mean()))
+    assert p.mean() < 2.5 * y_test.mean()  # the noise in the count has a standard deviation of 14 rows
+
+
 def test_public_rows_with_the_labels_of_each_other_are_noticed_where_a_class_is_rare():
     X, y, X_test, y_test = drawn(0.02)
     X_pub, y_pub = public_rows(0.02, 200)

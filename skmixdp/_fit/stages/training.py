@@ -40,8 +40,9 @@ def public_info(fit: Fit, share: float = 1.0) -> PublicInfo:
     l2 = None if settings.public_l2 == "auto" else settings.public_l2 * len(fit.public.X)
     weights = fit.weights.of_public(fit.public.y)
     y_pub = fit.public.y if weights is None else with_weights(fit.public.y, weights)
-    data = PublicData(row_map(fit.public.X, np.float64), y_pub, fit.data.loss, l2, private.dtype)
-    start = _start_of(fit)  # which does not hold the private rows
+    moves = _moves(fit)
+    data = PublicData(row_map(fit.public.X, np.float64), y_pub, fit.data.loss, l2, private.dtype, moves)
+    start = _start_of(fit, moves)  # which does not hold the private rows
     return PublicInfo(
         view=data.view(start(data)),
         mu=fit.budget.mu * math.sqrt(share),
@@ -107,19 +108,26 @@ def planned(fit: Fit) -> Fit:
     return replace(fit, plan=plan)
 
 
-def _start_of(fit: Fit) -> Callable[[PublicData], Array]:
+def _moves(fit: Fit) -> Array:
+    """Logits (k,) of the start less those of the public rows, whose classes may have other shares."""
+    y, logits = fit.public.y, fit.labels.logits
+    if logits is None:
+        return np.zeros(fit.data.loss.n_outputs)
+    if not len(y):
+        return logits
+    n_first, n_second = np.bincount(y, fit.weights.of_public(y), minlength=2).tolist()
+    return logits - math.log((n_second + 1) / (n_first + 1))
+
+
+def _start_of(fit: Fit, moves: Array) -> Callable[[PublicData], Array]:
     """The function that makes the head before the first step, (k, d_in), from public rows alone.
 
-    For a fit that may come, a start by name is zeros: its shape is known to be right.
+    ``moves`` (k,) are added to its outputs. For a fit that may come, a start by name is zeros: its shape is
+    known to be right.
     """
     init = "zeros" if fit.assumed and isinstance(fit.settings.init, str) else fit.settings.init
-    classes, targets, logits = fit.settings.classes, fit.labels.target_map, fit.labels.logits
+    classes, targets = fit.settings.classes, fit.labels.target_map
     row_map, n_features = fit.mapping.row_map, fit.data.n_features
-    public_logit = 0.0
-    if logits is not None and len(fit.public.X):  # classes have other shares among public rows
-        y = fit.public.y
-        n_first, n_second = np.bincount(y, fit.weights.of_public(y), minlength=2).tolist()
-        public_logit = math.log((n_second + 1) / (n_first + 1))
 
     def widen(coef: Array) -> Array:
         if coef.shape[1] != n_features:
@@ -144,8 +152,7 @@ def _start_of(fit: Fit) -> Callable[[PublicData], Array]:
             return np.asarray(init.start(classes, data, widen))
         public = init == "public" and data.n_rows > 0
         W: Array = data.solution if public else np.zeros((data.loss.n_outputs, data.X.shape[1]))
-        moves = logits if logits is None or not public else logits - public_logit
-        if moves is not None and row_map.intercept_value is not None:
+        if moves.any() and row_map.intercept_value is not None:
             W = W.copy()
             W[:, -1] += moves / row_map.intercept_value
         return W
