@@ -47,8 +47,8 @@ RIDGE = MixedDPRidge(target_scale=1.0)
 class Release(NamedTuple):
     """A call, its labels, the numbers that it releases, what it does not have, and how often it can warn.
 
-    ``lacks`` has terms, "objects" if it takes no arrays of objects, and "refusal of gaps" if it
-    takes missing cells.
+    ``lacks`` has terms, forms of rows, "refusal of gaps" if it takes missing cells, and "grid" if it adds up
+    what is on no grid.
     """
 
     call: Callable[..., Any]
@@ -70,16 +70,19 @@ def _persons(groups: Any) -> dict[str, Any]:
     return {} if groups is None else {"groups": groups}
 
 
-def _fit(head: Any) -> Callable[..., Any]:
+def _fit(head: Any, **arguments: Any) -> Callable[..., Any]:
     def call(X: Any, y: Any, groups: Any = None, **terms: Any) -> Any:
-        return clone(head).set_params(**terms).fit(X, y, **_persons(groups))
+        return clone(head).set_params(**terms).fit(X, y, **_persons(groups), **arguments)
 
     return call
 
 
 def _models() -> dict[str, Any]:
     heads = {"two": (TWO_CLASSES, TWO), "three": (THREE_CLASSES, THREE), "targets": (RIDGE, TARGETS)}
-    heads["labels"] = MixedDPLogisticRegression(), LABELS
+    heads |= {
+        "labels": (MixedDPLogisticRegression(), LABELS),
+        "counts": (MixedDPPoissonRegressor(epsilon=8.0), COUNTS),
+    }
     with warnings.catch_warnings(action="ignore"):
         return {
             name: clone(head).set_params(random_state=0).fit(X, y).set_params(random_state=None)
@@ -182,11 +185,15 @@ RELEASES = {
     ),
     "curves of counts": Release(_fit(AdditiveDPPoissonRegressor(epsilon=40.0)), COUNTS, _coef, _OF_CURVES),
     "rates": Release(_fit(MixedDPPoissonRegressor(epsilon=8.0)), COUNTS, _coef),
+    "rates of weighted rows": Release(
+        _fit(MixedDPPoissonRegressor(epsilon=8.0), sample_weight=np.arange(N) % 3 + 0.5), COUNTS, _coef
+    ),
     "inference": Release(_inference("logistic", classes=[0, 1]), TWO, _params, _NO_NOISE),
     "inference of numbers": Release(_inference("gaussian"), TARGETS, _params, _NO_NOISE),
     "inference of counts": Release(_inference("poisson", epsilon=40.0), COUNTS, _params, _NO_NOISE),
     "score": Release(_measure("two", "private_score"), TWO, float),
     "score of a regression": Release(_measure("targets", "private_score"), TARGETS, float),
+    "score of counts": Release(_measure("counts", "private_score"), COUNTS, float),
     "confusion": Release(_measure("three", "private_confusion"), THREE, np.asarray),
     "evaluation": Release(_evaluation("two"), TWO, lambda result: result.counts),
     "evaluation of one against the rest": Release(
@@ -196,14 +203,15 @@ RELEASES = {
     "evaluation of a regression": Release(
         _evaluation("targets", target_bounds=(-9, 9)), TARGETS, lambda result: result.counts
     ),
+    "evaluation of counts": Release(_evaluation("counts"), COUNTS, lambda result: result.counts),
     "scaler": Release(_scaler(bounds=(-9, 9), epsilon=8.0), None, _of_scaler),
-    "scaler without bounds": Release(_scaler(epsilon=8.0), None, _of_scaler),
+    "scaler without bounds": Release(_scaler(epsilon=8.0), None, _of_scaler, frozenset({"grid"})),
     "search": Release(_search("grid"), TWO, lambda result: _coef(result.best_estimator_), _OF_SEARCH),
     "search by chance": Release(
         _search("random"), TWO, lambda result: _coef(result.best_estimator_), _OF_SEARCH
     ),
     "several fits": Release(_many, TWO, _coef, n_warnings=2),
-    "module": Release(_module("FirstOrderDPModuleClassifier"), TWO, _weights, _OF_MODULES),
+    "module": Release(_module("FirstOrderDPModuleClassifier"), TWO, _weights, _OF_MODULES | {"grid"}),
     "module by losses": Release(
         _module("ZerothOrderDPModuleClassifier", algorithm="dpzero"), TWO, _weights, _OF_MODULES
     ),

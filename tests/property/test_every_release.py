@@ -158,9 +158,26 @@ def test_what_is_released_holds_no_exact_sum_no_row_and_no_source_of_noise(relea
     result = release()
     needles = Needles([*(each.exact for each in log), *X[[3, 77, ROW]]], N)
     assert log and len(needles.numbers) >= 9
-    assert needles.in_object(result) == [] and needles.in_bytes(pickle.dumps(result)) == []
+    pickled = pickle.dumps(result)
+    assert needles.in_object(result) == [] and needles.in_bytes(pickled) == []
+    np.testing.assert_array_equal(release.numbers(pickle.loads(pickled)), release.numbers(result))
     kinds = NoiseSource, np.random.Generator, np.random.BitGenerator
     assert not any(isinstance(part, kinds) for part in reachable(result))
+
+
+@pytest.mark.parametrize(
+    "release",
+    [pytest.param(each, id=name) for name, each in RELEASES.items() if not {"noise", "grid"} & each.lacks],
+)
+def test_discrete_noise_and_what_it_is_added_to_are_on_a_grid(release, monkeypatch):
+    pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
+    log = watch(monkeypatch)
+    report = release.report(release(noise="discrete"))
+    assert report is None or report.noise == "discrete"
+    for array, grid in ((array, each.grid) for each in log for array in (each.exact, each.noisy)):
+        multiples = np.asarray(array) / grid
+        assert np.abs(multiples).max() < 2**53
+        np.testing.assert_array_equal(multiples, np.rint(multiples))
 
 
 # -- seeds and warnings --------------------------------------------------------------------
@@ -275,14 +292,21 @@ FORMS = {
     "a column of objects": lambda rows: pd.DataFrame(rows, columns=list("abc")).astype({"b": object}),
     "nullable": lambda rows: pd.DataFrame(rows, columns=list("abc")).astype("Float64"),
 }
+FORMS_OF_LABELS = {
+    "list": np.ndarray.tolist,
+    "pandas": lambda y: pd.Series(y, index=range(5, N + 5)) if y.ndim == 1 else pd.DataFrame(y),
+}
 
 
 @every
 @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.NotPrivateWarning", "ignore:X has feature names")
-def test_the_form_of_the_rows_changes_nothing(release):
+def test_the_form_of_rows_and_labels_changes_nothing(release):
     wanted = release.numbers(release(random_state=0))
     for name, form in FORMS.items():
         if name in release.lacks:
             continue
         numbers = release.numbers(release(form(X), random_state=0))
         np.testing.assert_allclose(numbers, wanted, rtol=0, atol=1e-6 * np.abs(wanted).max(), err_msg=name)
+    for name, form in FORMS_OF_LABELS.items() if release.y is not None else ():
+        numbers = release.numbers(release(X, form(release.y), random_state=0))
+        np.testing.assert_array_equal(numbers, wanted, err_msg=name)

@@ -166,11 +166,6 @@ def test_a_plan_that_was_not_charged_does_not_run(monkeypatch):
         classifier(epsilon=1.0).fit(X, Y)
 
 
-def test_discrete_noise():
-    clf = classifier(noise="discrete").fit(X[:600], Y[:600])
-    assert "knots" in dict(clf.privacy_.shares)
-
-
 SIDES = ((X[:, 0] > 0) ^ (X[:, 1] > 1)).astype(int)
 PAIR = {"interactions": [(0, 1)], "epsilon": 3.0}
 

@@ -90,12 +90,6 @@ class TestOutputs:
 
 
 class TestFrames:
-    def test_names_are_kept(self, frames, rows):
-        clf = fitted(frames, random_state=0)
-        assert clf.feature_names_in_.tolist() == ["a", "b", "c", "d", "e"]
-        # Up to the order of summation, which follows the memory layout.
-        assert_close(clf.coef_, fitted(rows, random_state=0).coef_, 1e-6)
-
     def test_other_public_columns_are_refused(self, frames):
         frames = frames._replace(X_pub=frames.X_pub[["b", "a", "c", "d", "e"]])
         told = r"X_pub has the columns \['b', 'a'.*X has \['a', 'b'.*same order"

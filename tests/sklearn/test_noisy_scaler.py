@@ -90,13 +90,6 @@ def test_the_noise_of_means_is_stated(with_std, part):
     assert_close(scaler.mean_noise_, noise)
 
 
-def test_discrete_noise():
-    scaler = fitted(noise="discrete", random_state=None)
-    assert scaler.privacy_.noise == "discrete" and scaler.privacy_.warnings == ()
-    assert np.all(np.abs(scaler.mean_ - X.mean(axis=0)) < 6 * scaler.mean_noise_)
-    assert_relative(scaler.scale_, X.std(axis=0), 0.3)
-
-
 @either
 def test_frames_float32_clone_and_pickle(bounds):
     frame = pd.DataFrame(X.astype("float32"), columns=["a", "b", "c"])

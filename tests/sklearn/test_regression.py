@@ -1,12 +1,9 @@
 """The regressor as a scikit-learn user meets it: units, shapes, clones, frames, routing, bad input."""
 
 import math
-import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.datasets import make_regression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
@@ -56,25 +53,6 @@ class TestShapes:
         assert reg.coef_.shape == (2, 8) and reg.intercept_.shape == (2,)
         assert reg.predict(X_TEST).shape == (300, 2)
         assert reg.score(X_TEST, Y_TEST) > 0.75
-
-    def test_frames_and_series(self):
-        names = [*"abcdefgh"]
-        frames = pd.DataFrame(X_PRIV, columns=names), pd.DataFrame(X_PUB, columns=names)
-        reg = MixedDPRidge(random_state=0)
-        reg.fit(frames[0], pd.DataFrame(Y_PRIV), X_pub=frames[1], y_pub=pd.DataFrame(Y_PUB))
-        assert reg.feature_names_in_.tolist() == names
-        assert_close(reg.coef_, fitted().coef_, 1e-5)
-        reg.fit(frames[0], pd.Series(Y_PRIV[:, 1]), X_pub=frames[1], y_pub=pd.Series(Y_PUB[:, 1]))
-        assert_close(reg.coef_, fitted(1).coef_, 1e-5)
-
-    def test_clone_and_pickle(self):
-        reg = fitted(algorithm=AdaMix(0.7), target_scale=[100.0, 5000.0])
-        copy = clone(reg)
-        assert copy.target_scale == [100.0, 5000.0] and not hasattr(copy, "coef_")
-        again = pickle.loads(pickle.dumps(reg))
-        np.testing.assert_array_equal(again.predict(X_TEST), reg.predict(X_TEST))
-        assert len(pickle.dumps(reg)) < 8_000
-        assert repr(copy).startswith("MixedDPRidge(algorithm=AdaMix(quantile=0.7)")
 
 
 class TestUnits:

@@ -9,7 +9,6 @@ from sklearn.linear_model import PoissonRegressor
 
 from skmixdp import MixedDPPoissonRegressor, Typical, fit_many, load
 from skmixdp.privacy import PrivacyLedger
-from tests.noise import recorded
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:delta:UserWarning", "ignore::skmixdp.exceptions.NotPrivateWarning"
@@ -157,20 +156,6 @@ def test_bad_input_is_refused_before_the_charge(tmp_path, change, words):
     with pytest.raises((ValueError, TypeError), match=words):
         MixedDPPoissonRegressor(ledger=ledger["claims"], **of_model).fit(X, **of_fit)
     assert not ledger["claims"].charges()
-
-
-def test_discrete_noise_is_on_a_grid_and_sums_are_exact(monkeypatch):
-    pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
-    X, y, years = counted(n=2000)
-    model = MixedDPPoissonRegressor(epsilon=4.0, noise="discrete")
-    log, fitted = recorded(monkeypatch, lambda: model.fit(X, y, exposure=years, sample_weight=years))
-    assert fitted.privacy_.noise == "discrete" and np.isfinite(fitted.coef_).all()
-    assert len(log) > 12
-    for release in log:
-        for array in (release.exact, release.noisy):
-            multiples = array / release.grid
-            assert np.abs(multiples).max() < 2**53
-            np.testing.assert_array_equal(multiples, np.rint(multiples))
 
 
 @pytest.mark.parametrize(

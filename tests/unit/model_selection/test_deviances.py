@@ -12,7 +12,7 @@ from sklearn.linear_model import PoissonRegressor
 from sklearn.metrics import mean_poisson_deviance
 
 from skmixdp import MixedDPPoissonRegressor
-from skmixdp.model_selection import CountEvaluation, private_evaluation
+from skmixdp.model_selection import private_evaluation
 from skmixdp.privacy import PrivacyLedger, noise_multiplier_for
 from tests.given_models import GivenPredictions
 from tests.private_names import GaussianMechanism, recorded_releases
@@ -135,7 +135,7 @@ def head(**terms):
     return MixedDPPoissonRegressor(epsilon=3.0, **terms).fit(X, Y, exposure=YEARS)
 
 
-def test_a_score_is_that_of_the_cut_deviances_and_is_charged():
+def test_a_score_is_that_of_the_cut_deviances():
     model = head()
     means = model.predict(X, exposure=YEARS)
     each = [min(mean_poisson_deviance([y], [mean]), 8) for y, mean in zip(Y[:500], means[:500], strict=True)]
@@ -143,17 +143,6 @@ def test_a_score_is_that_of_the_cut_deviances_and_is_charged():
     assert score == pytest.approx(1 - np.mean(each) / 8, abs=1e-6)
     far = np.full(N, 1e12)
     assert model.private_score(X, far, noise_multiplier=1e-6) == pytest.approx(0, abs=1e-6)
-    entry = PrivacyLedger(":memory:").add_dataset("claims", epsilon=5.0, delta=1e-5)
-    model.set_params(ledger=entry).private_score(X, Y, exposure=YEARS, noise_multiplier=30.0)
-    assert [charge.event.noise_multiplier for charge in entry.charges()] == [30.0]
-
-
-def test_an_evaluation_is_one_charge():
-    entry = PrivacyLedger(":memory:").add_dataset("claims", epsilon=5.0, delta=1e-5)
-    found = evaluated(head(), layout="auto", ledger=entry)
-    assert isinstance(found, CountEvaluation)
-    (charge,) = entry.charges()
-    assert found.privacy.epsilon == pytest.approx(entry.spent, rel=1e-9) and charge.event.n_steps == 1
 
 
 @pytest.mark.parametrize(

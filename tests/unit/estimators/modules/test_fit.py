@@ -255,11 +255,6 @@ def test_a_module_that_cannot_be_differentiated_is_trained_without_public_rows()
         fitted("dpzero", Opaque())
 
 
-def test_discrete_noise():
-    pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
-    assert fitted(noise="discrete", random_state=None).privacy_.noise == "discrete"
-
-
 class Guard(torch.autograd.Function):
     """Passes rows on; fails where backpropagation comes through a private one."""
 
