@@ -15,6 +15,7 @@ from skmixdp import MixedDPLogisticRegression
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.model_selection import PrivateSearchCV, public_params
 from skmixdp.privacy import GaussianEvent, PrivacyLedger
+from skmixdp.privacy.accounting.selection import TrialLaw
 from tests.conftest import make_problem
 from tests.private_names import Progress, private_search, transaction
 
@@ -36,27 +37,27 @@ def ledger(tmp_path):
 
 @pytest.fixture
 def search(rows, ledger, tmp_path):
-    def run(head=HEAD, grid=GRID, **options):
+    def run(head=HEAD, grid=GRID, moved=0.0, **options):
         defaults = {"epsilon": 2.0, "delta": DELTA, "strategy": "grid", "ledger": ledger}
         made = PrivateSearchCV(head, grid, **(defaults | {"memory": tmp_path / "memory"} | options))
         X, y, X_pub, y_pub = rows
-        return made.fit(X, y, **public_params(X_pub, y_pub))
+        return made.fit(X + moved, y, **public_params(X_pub, y_pub))
 
     return run
 
 
-class Interrupted:
-    """Interrupts the second trial of the first search; keeps the tokens of the searches."""
+def interrupted(monkeypatch, error=KeyboardInterrupt, at=2):
+    """Interrupts a trial of the first search; returns the tokens and numbers of all trials to come."""
+    original, trials = private_search.run_trial, []
 
-    def __init__(self, monkeypatch, error=KeyboardInterrupt):
-        self.tokens, self.error, self.original = [], error, private_search.run_trial
-        monkeypatch.setattr(private_search, "run_trial", self.trial)
+    def trial(token, number, estimator, rows):
+        trials.append((token, number))
+        if len(trials) == at:
+            raise error
+        return original(token, number, estimator, rows)
 
-    def trial(self, token, number, estimator, rows):
-        self.tokens.append(token)
-        if len(self.tokens) == 2:
-            raise self.error
-        return self.original(token, number, estimator, rows)
+    monkeypatch.setattr(private_search, "run_trial", trial)
+    return trials
 
 
 class FailsWhen:
@@ -95,12 +96,48 @@ def test_a_result_that_a_metric_refuses_is_not_drawn_again_for_free(search, ledg
 def test_an_interruption_and_a_worker_that_died_keep_the_search(search, ledger, monkeypatch):
     for error, seen in ((KeyboardInterrupt, KeyboardInterrupt), (BrokenExecutor("it died"), RuntimeError)):
         with monkeypatch.context() as patched:
-            tokens = Interrupted(patched, error).tokens
+            trials = interrupted(patched, error)
             with pytest.raises(seen):
                 search()
             search()
-        assert len(set(tokens)) == 1
+        assert len(dict(trials)) == 1
     assert len(ledger.charges()) == 2
+
+
+@pytest.mark.parametrize("strategy", ["grid", "random"])
+def test_finished_trials_are_not_drawn_again(search, ledger, monkeypatch, strategy):
+    monkeypatch.setattr(TrialLaw, "number", lambda law, u: 25)
+    options = {"strategy": strategy, "n_trials": 25, "grid": {"n_steps": [2, 3, 4, 5]}}
+    trials = interrupted(monkeypatch, at=3)
+    with pytest.raises(KeyboardInterrupt):
+        search(**options)
+    fitted = search(**options)
+    # The token is the search's own; the interrupted trial runs again, the finished ones do not.
+    numbers = [number for _, number in trials]
+    assert len(dict(trials)) == 1 and numbers[3] == 2 and len(set(numbers)) == len(numbers) - 1
+    assert len(ledger.charges()) == 1 and fitted.privacy_.dataset == "people"
+    if strategy == "grid":
+        assert numbers[3:] == [2, 3] and len(fitted.cv_results_["params"]) == 4
+
+
+def test_other_rows_are_another_search(search, monkeypatch):
+    trials = interrupted(monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        search()
+    search(moved=1.0)
+    assert len(dict(trials)) == 2
+
+
+def test_only_one_process_is_at_a_search(search, monkeypatch):
+    original = private_search.run_trial
+
+    def again(token, number, estimator, rows):
+        with pytest.raises(RuntimeError, match="another process is at it"):
+            search()
+        return original(token, number, estimator, rows)
+
+    monkeypatch.setattr(private_search, "run_trial", again)
+    search()
 
 
 def test_callbacks_would_see_an_interrupted_trial_twice_and_are_refused(search, ledger, tmp_path):
@@ -163,7 +200,7 @@ def test_a_search_whose_charge_the_ledger_lost_is_charged_again(search, ledger, 
     path, copy = tmp_path / "ledger.sqlite", tmp_path / "copy.sqlite"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("VACUUM INTO ?", (str(copy),))
-    tokens = Interrupted(monkeypatch).tokens
+    trials = interrupted(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         search()
     assert len(ledger.charges()) == 1
@@ -173,7 +210,7 @@ def test_a_search_whose_charge_the_ledger_lost_is_charged_again(search, ledger, 
     if lost == "other":  # the number of the charge is taken by another one
         ledger.charge(GaussianEvent(50.0, 1), neighboring="add_or_remove_one")
     search()
-    assert len(set(tokens)) == 2
+    assert len(dict(trials)) == 2
     searches = [charge for charge in ledger.charges() if "Search" in charge.description]
     assert len(searches) == 1 and searches[0].outcome == "finished"
 
@@ -183,7 +220,7 @@ def test_no_name_of_a_file_follows_from_the_rows(search, monkeypatch, tmp_path):
     names = []
     for number in range(2):
         with monkeypatch.context() as patched:
-            Interrupted(patched)
+            interrupted(patched)
             with pytest.raises(KeyboardInterrupt):
                 search(memory=tmp_path / str(number))
             names.append({path.name[:9] for path in (tmp_path / str(number) / "private_search").iterdir()})

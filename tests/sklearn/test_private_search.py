@@ -401,61 +401,6 @@ class TestSharedPasses:
         assert set(trained) == {1}
 
 
-class TestResumption:
-    """An interrupted search goes on with what it had, and pays once."""
-
-    @pytest.fixture
-    def interrupted(self, monkeypatch):
-        """The third trial of the first search is interrupted."""
-        original, calls = private_search.run_trial, []
-
-        def trial(token, number, estimator, rows):
-            calls.append((token, number))
-            if len(calls) == 3:
-                raise KeyboardInterrupt
-            return original(token, number, estimator, rows)
-
-        monkeypatch.setattr(private_search, "run_trial", trial)
-        return calls
-
-    @pytest.mark.parametrize("strategy", ["grid", "random"])
-    def test_finished_trials_are_not_drawn_again(
-        self, search, tmp_path, ledger, interrupted, strategy, monkeypatch
-    ):
-        monkeypatch.setattr(TrialLaw, "number", lambda law, u: 25)
-        options = {"memory": tmp_path / "m", "ledger": ledger, "strategy": strategy, "n_trials": 25}
-        with pytest.raises(KeyboardInterrupt):
-            search(**options)
-        before = list(interrupted)
-        fitted = search(**options)
-        after = interrupted[len(before) :]
-        # The token is the search's own; the interrupted trial runs again, the finished ones do not.
-        assert {token for token, _ in before} == {token for token, _ in after}
-        assert after[0][1] == 2 and len(after) == len({n for _, n in after})
-        assert len(ledger.charges()) == 1 and fitted.privacy_.dataset == "p"
-        if strategy == "grid":
-            assert [number for _, number in after] == [2, 3]
-            assert len(fitted.cv_results_["params"]) == 4
-
-    def test_other_rows_are_another_search(self, rows, tmp_path, interrupted):
-        public = rows.public
-        with pytest.raises(KeyboardInterrupt):
-            make(memory=tmp_path).fit(rows.X, rows.y, **public)
-        make(memory=tmp_path).fit(rows.X + 1, rows.y, **public)
-        assert len({token for token, _ in interrupted}) == 2
-
-    def test_only_one_process_is_at_a_search(self, search, tmp_path, monkeypatch):
-        original = private_search.run_trial
-
-        def again(token, number, estimator, rows):
-            with pytest.raises(RuntimeError, match="another process is at it"):
-                search(memory=tmp_path)
-            return original(token, number, estimator, rows)
-
-        monkeypatch.setattr(private_search, "run_trial", again)
-        search(memory=tmp_path)
-
-
 LEDGER = PrivacyLedger(":memory:").add_dataset("p", epsilon=1, delta=DELTA)
 STEPS, SCALES = {"grid": {"n_steps": [2]}}, {"target_scale": [1.0, 2.0]}
 OF_MODELMIX, OF_MODULE = (

@@ -13,12 +13,10 @@ from skmixdp import (
     fit_many,
     load,
     private_pipeline,
-    resumable,
 )
 from skmixdp.inspection import EffectsDisplay
 from skmixdp.preprocessing import TableEncoder
 from skmixdp.privacy import PrivacyLedger
-from tests.private_names import count_steps
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:delta:UserWarning", "ignore::skmixdp.exceptions.NotPrivateWarning"
@@ -112,24 +110,6 @@ def test_models_are_kept_exported_and_shared(tmp_path):
     np.testing.assert_allclose(plain.predict(X[:50]), wanted, rtol=1e-9, atol=0)
     first, second = fit_many([clone(model), clone(model)], X, y)
     np.testing.assert_allclose(first.predict(X[:50]), second.predict(X[:50]), rtol=1e-9, atol=0)
-
-
-@kinds
-def test_an_interrupted_fit_goes_on_without_a_second_charge(kind, tmp_path, monkeypatch):
-    X, y, years = counted(n=8000)
-    entry = PrivacyLedger(":memory:").add_dataset("claims", epsilon=5.0, delta=1e-4)
-
-    def stopped(*numbers):
-        raise KeyboardInterrupt
-
-    model = kind(epsilon=1.0, ledger=entry)
-    with monkeypatch.context() as patch:
-        patch.setattr(count_steps, "without_noise", stopped)
-        with pytest.raises(KeyboardInterrupt), resumable(tmp_path / "fit.checkpoint"):
-            model.fit(X, y, exposure=years)
-    with resumable(tmp_path / "fit.checkpoint"):
-        model.fit(X, y, exposure=years)
-    assert model.n_iter_ == 9 and len(entry.charges()) == 1
 
 
 @kinds

@@ -4,8 +4,6 @@ import errno
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -13,12 +11,12 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from skmixdp import (
+    AdditiveDPPoissonRegressor,
     AdditiveDPRegressor,
     MixedDPLogisticRegression,
+    MixedDPPoissonRegressor,
     MixedDPRidge,
     RowMapping,
     ZerothOrderDPModuleClassifier,
@@ -66,6 +64,13 @@ FITS = {
     "labels": (MixedDPLogisticRegression(), X, LABELS, {}),
     "ridge": (MixedDPRidge(target_scale=10.0), X, TARGET, {}),
     "additive": (AdditiveDPRegressor(target_scale=10.0, epsilon=8.0), X[:, :3], TARGET, {}),
+    "rates": (MixedDPPoissonRegressor(epsilon=8.0), X, y, {}),
+    "curves of counts": (
+        AdditiveDPPoissonRegressor(epsilon=3.0),
+        np.tile(X[:, :3], (5, 1)),
+        np.tile(y, 5),
+        {},
+    ),
     "rare class": (MixedDPLogisticRegression(classes=[0, 1], epsilon=8.0), X, RARE, {}),
     "skewed classes": (MixedDPLogisticRegression(epsilon=4.0), X, np.where(y == 2, y, 0), PUBLIC),
     "ridge with public rows": (MixedDPRidge(), X, TARGET, {"X_pub": X[:40], "y_pub": TARGET[:40]}),
@@ -569,20 +574,6 @@ def test_parameters_that_have_no_pickle_are_refused(people, path):
 # -- where it is used ------------------------------------------------------------------------
 
 
-def test_in_a_pipeline(people, path, silent, monkeypatch):
-    def fit():
-        head = MixedDPLogisticRegression("noisy-gd", ledger=people, delta=DELTA, classes=[0, 1, 2])
-        return make_pipeline(FunctionTransformer(), head).fit(X, y)
-
-    with monkeypatch.context() as patched:
-        in_passes(patched, 5)
-        with pytest.raises(Cut), resumable(path):
-            fit()
-    with resumable(path):
-        model = fit()
-    assert model[-1].n_iter_ > 5 and len(people.charges()) == 1
-
-
 KILLED = """
 import os, sys
 import numpy as np
@@ -606,16 +597,3 @@ with resumable(f"{folder}/fit.checkpoint"):
     head.fit(X, y)
 print(head.n_iter_)
 """
-
-
-@pytest.mark.slow
-def test_a_process_that_is_killed(tmp_path):
-    codes = []
-    for _ in range(4):
-        done = subprocess.run(
-            [sys.executable, "-c", KILLED, str(tmp_path)], capture_output=True, text=True, check=False
-        )
-        codes.append(done.returncode)
-    assert codes[:2] == [9, 9] and codes[2] == 0, done.stderr
-    people = PrivacyLedger(tmp_path / "ledger.sqlite")["people"]
-    assert [charge.outcome for charge in people.charges()] == ["finished", "open"]
