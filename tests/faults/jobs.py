@@ -23,7 +23,6 @@ from tests.faults.harness import Job, check_database
 from tests.private_names import (
     LostReleaseError,
     Settings,
-    _cache,
     _extraction,
     _ledger,
     as_items,
@@ -451,13 +450,13 @@ class Extraction(Job):
 
     def extract(self, folder: Path) -> Any:
         network = _Network()
-        shard_rows, _cache._SHARD_ROWS = _cache._SHARD_ROWS, 10
+        shard_rows, _extraction._SHARD_ROWS = _extraction._SHARD_ROWS, 10
         try:
             settings = Settings("cpu", "float32", 5, 0)
             features = FrozenFeatures(cache=folder / "cache")
             return _extraction.extract(self.items, network, network.chunks, settings, features)
         finally:
-            _cache._SHARD_ROWS = shard_rows
+            _extraction._SHARD_ROWS = shard_rows
 
     def run(self, folder: Path, say: Callable[[str], None]) -> None:
         found = self.extract(folder)
