@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._files import RowFiles, open_rows
+from ._files.row_files import RowFiles, open_rows
 
 __all__ = ["ImageFolder", "RowFiles", "from_folder", "open_rows"]
 

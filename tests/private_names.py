@@ -27,10 +27,12 @@ NAMES = {
     "skmixdp._engine.recording": "KnownRows Observation RecordedRelease recorded_releases",
     "skmixdp._engine.release": "Released",
     "skmixdp._export.sklearn_steps": "plain_step",
-    "skmixdp._files": "StreamedRows files_text=text formats open_rows streamed temporary",
+    "skmixdp._files": "files_text=text formats streamed temporary",
     "skmixdp._files.blockmap": "BlockMap widen",
     "skmixdp._files.formats": "ArrayFile ArrowFile FORMATS NpyFile ParquetFile TableFile TextFile format_of",
+    "skmixdp._files.row_files": "open_rows",
     "skmixdp._files.shards": "array_shard",
+    "skmixdp._files.streamed": "StreamedRows",
     "skmixdp._files.temporary": "temporary_memory",
     "skmixdp._files.text": "FileError TextForm",
     "skmixdp._fit": (

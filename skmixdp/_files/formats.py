@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
@@ -202,7 +202,7 @@ class TextFile(TableFile):
             return [n_rows_of(self.path, self.form, self.where, len(self.names))]
 
     def frame(self) -> pd.DataFrame:
-        return pd.concat([self._texts([], self.names), *self._pieces(self.names)], ignore_index=True)
+        return self._texts(self.names)
 
     def layout(self, columns: Sequence[str]) -> Layout:
         return Layout(len(columns), np.dtype(float), tuple(columns))
@@ -225,8 +225,7 @@ class TextFile(TableFile):
             yield values.reshape(len(rows), len(places))
 
     def cells(self, i: int, column: str) -> "pd.Series[Any]":
-        parts = [piece[column] for piece in self._pieces([column])]
-        cells: pd.Series[Any] = pd.concat(parts, ignore_index=True)
+        cells: pd.Series[Any] = self._texts([column])[column]
         return cells.mask(cells.str.strip() == "")
 
     def written(self, cells: "pd.Series[Any]") -> "pd.Series[Any]":
@@ -236,10 +235,6 @@ class TextFile(TableFile):
         _refuse_gaps(cells, self.where)
         return np.asarray([label_of(cell, self.form.decimal) for cell in cells.tolist()])
 
-    def _pieces(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Columns of the file, as one data frame for each piece."""
-        return (self._texts(rows, columns) for rows in self._rows())
-
     def _rows(self) -> Iterator[list[list[str]]]:
         """The cells of all rows, piece by piece."""
         at_a_time = max(min(_CELLS // len(self.names), _LINES), 1)
@@ -248,12 +243,16 @@ class TextFile(TableFile):
             while piece := list(islice(rows, at_a_time)):
                 yield piece
 
-    def _texts(self, rows: list[list[str]], columns: Sequence[str]) -> pd.DataFrame:
-        """Some columns of rows, as texts of any content."""
+    def _texts(self, columns: Sequence[str]) -> pd.DataFrame:
+        """Some columns, as texts of any content."""
         places = {name: self._places[name] for name in columns}
-        return pd.DataFrame(
-            {name: pd.Series([row[j] for row in rows], dtype="str") for name, j in places.items()}
+        pieces = (
+            pd.DataFrame(
+                {name: pd.Series([row[j] for row in rows], dtype="str") for name, j in places.items()}
+            )
+            for rows in chain([[]], self._rows())
         )
+        return pd.concat(pieces, ignore_index=True)
 
 
 class ArrowFile(TableFile):

@@ -100,9 +100,8 @@ def file_shards(path: Any, wanted: Wanted, form: TextForm, folders: Mapping[str,
             f"label={label!r} is no array of {file.where}; name the array of labels, or pass y to fit."
         )
     read_labels = (lambda: file.read(labels)) if labels in file.headers else None
-    mapped = file.is_mapped
-    read = partial(file.read, "X", mapped=mapped)
-    shard = array_shard(file.where, file.headers["X"], read, read_labels, is_mapped=mapped)
+    read = partial(file.read, "X", mapped=file.is_mapped)
+    shard = array_shard(file.where, file.headers["X"], read, read_labels, is_mapped=file.is_mapped)
     if group is None:
         return [shard]
     if file.headers.get(group, ((), None))[0] != (shard.n_rows,):

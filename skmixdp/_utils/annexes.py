@@ -10,7 +10,7 @@ PLACES = {
     "_dask": "DaskTable",
     "_export.onnx_model": "to_onnx",
     "_export.sklearn_model": "to_sklearn",
-    "_files": "table_of_map",
+    "_files.streamed": "table_of_map",
     "_papers.first_order": "Coupling DOPE GEP PDADPMD",
     "_papers.modelmix.algorithm": "ModelMix ModelMixEvent modelmix_epsilon",
     "_papers.zeroth_order": "DPZero PAZO",
