@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from ._linear.arrays import FloatArray, row_norms
 from ._linear.sums import SumError, on_grid
@@ -65,11 +65,10 @@ class _Chunk:
 
 
 class DaskRows(PrivateRows):
-    """Private rows in the chunks of a Dask array: delayed arrays (rows, n_features) of some ``sizes``.
+    """Private rows in the chunks of a table, which are mapped where they are.
 
-    Chunks become arrays of the type ``source``, since their own types may follow from their cells. A
-    ``client`` of None computes in this process. With ``exact``, rows are rounded to a grid on which sums are
-    exact. Rows that are lost with the cluster are a LostRowsError.
+    With ``exact``, rows are rounded to a grid on which sums are exact. Rows that are lost with the cluster
+    are a LostRowsError.
 
     *Guarantee*: workers see private rows and released heads; neither noise nor the generator that draws it
     leaves the process that fits. Exact sums that workers send are NOT private: the cluster is trusted like a
@@ -77,31 +76,21 @@ class DaskRows(PrivateRows):
     """
 
     def __init__(
-        self,
-        chunks: Sequence[Any],
-        sizes: Sequence[int],
-        n_features: int,
-        y: Labels,
-        row_map: RowMap,
-        dtype: np.dtype[Any],
-        *,
-        exact: bool = False,
-        client: "Client | None" = None,
-        source: DTypeLike = np.float64,
+        self, table: "DaskTable", y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool
     ) -> None:
         import dask
 
         self._dtype = np.dtype(dtype)
-        self._client = client
-        ends = np.cumsum([0, *sizes])
+        client = self._client = table.client
+        ends = np.cumsum([0, *table.sizes])
         self.n_rows = int(ends[-1])
         self.grid = grid_of_rows(self.n_rows) if exact else None
         self._spans = list(pairwise(ends))
         prepare = dask.delayed(_prepare, pure=False)
         # In one graph: what several chunks need is sent once.
         mapped_chunks = [
-            prepare(chunk, source, (b - a, n_features), y[a:b], row_map, dtype, self.grid)
-            for chunk, (a, b) in zip(chunks, self._spans, strict=True)
+            prepare(chunk, table.source, (b - a, table.shape[1]), y[a:b], row_map, dtype, self.grid)
+            for chunk, (a, b) in zip(table.chunks, self._spans, strict=True)
         ]
         with _without_quotes():
             self._chunks = dask.persist(*mapped_chunks) if client is None else client.persist(mapped_chunks)
@@ -158,42 +147,34 @@ class DaskTable(Table):
             raise ValueError("X is a Dask array of unknown width; call X.compute_chunk_sizes() first.")
         X = X.rechunk({1: -1})
         self._X = X
-        self._client = _client_of(X)
+        #: Client of the cluster; None computes in this process.
+        self.client = _client_of(X)
         self.declared = declared_type(X.dtype)
-        self._type = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
-        self._blocks = X.to_delayed()[:, 0].tolist()
+        #: Type of the arrays that chunks become: their own types may follow from their cells.
+        self.source = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+        self.chunks = X.to_delayed()[:, 0].tolist()
         sizes = X.chunks[0]
         if np.isnan(sizes).any():
-            sizes = _computed(self._client, [dask.delayed(len)(block) for block in self._blocks])
-        self._sizes = [int(size) for size in sizes]
-        self.shape: tuple[int, int] = (sum(self._sizes), int(X.shape[1]))
+            sizes = _computed(self.client, [dask.delayed(len)(chunk) for chunk in self.chunks])
+        self.sizes = [int(size) for size in sizes]
+        self.shape: tuple[int, int] = (sum(self.sizes), int(X.shape[1]))
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
-        return DaskRows(
-            self._blocks,
-            self._sizes,
-            self.shape[1],
-            y,
-            row_map,
-            dtype,
-            exact=exact,
-            client=self._client,
-            source=self._type,
-        )
+        return DaskRows(self, y, row_map, dtype, exact=exact)
 
     def blocks(self) -> Iterator[Array]:
-        for block in self._blocks:
-            (computed,) = _computed(self._client, [block])
+        for chunk in self.chunks:
+            (computed,) = _computed(self.client, [chunk])
             with _without_quotes():
-                rows = np.asarray(computed, self._type)
+                rows = np.asarray(computed, self.source)
             yield rows
 
     def whole(self) -> Array:
         """All rows, computed together and held in memory."""
-        return np.concatenate(_computed(self._client, self._blocks))
+        return np.concatenate(_computed(self.client, self.chunks))
 
     def transformed(self, function: RowFunction) -> Table:
-        compute = partial(_transformed, function=function, source=self._type)
+        compute = partial(_transformed, function=function, source=self.source)
         return DaskTable(self.lazily(self._X, compute, function.width, np.float64))
 
     @staticmethod
