@@ -30,8 +30,8 @@ from .text import (
     check_expansion,
     header_of,
     label_of,
-    n_rows_of,
     numbers_of,
+    row_lines,
     rows_of,
     too_large,
     with_point,
@@ -199,7 +199,7 @@ class TextFile(TableFile):
     def sizes(self) -> list[int]:
         """The number of rows, which takes a pass through the file."""
         with reading(self.where):
-            return [n_rows_of(self.path, self.form, self.where, len(self.names))]
+            return [sum(1 for _ in row_lines(self.path, self.form, self.where, len(self.names)))]
 
     def frame(self) -> pd.DataFrame:
         return self._texts(self.names)

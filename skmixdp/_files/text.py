@@ -242,7 +242,7 @@ def _reads_like_a_cell(name: str) -> bool:
 def rows_of(path: Path, form: TextForm, where: str, width: int) -> Iterator[list[str]]:
     """The cells of each row, without the line of names; a line with another number of cells is refused."""
     assert form.separator is not None
-    for line in _after_header(path, form, where, width):
+    for line in row_lines(path, form, where, width):
         cells = cells_of(line, form.separator, where)
         if len(cells) != width:
             raise FileError(
@@ -253,13 +253,8 @@ def rows_of(path: Path, form: TextForm, where: str, width: int) -> Iterator[list
         yield cells
 
 
-def n_rows_of(path: Path, form: TextForm, where: str, width: int) -> int:
-    """The number of rows, without the line of names."""
-    return sum(1 for _ in _after_header(path, form, where, width))
-
-
-def _after_header(path: Path, form: TextForm, where: str, width: int) -> Iterator[str]:
-    """The lines that are rows, without the line of names, which is the first that is not blank."""
+def row_lines(path: Path, form: TextForm, where: str, width: int) -> Iterator[str]:
+    """The lines of rows, without the line of names, which is the first that is not blank."""
     is_after = form.names is not None
     for line in lines(path, form, where):
         if is_after and is_row(line, width):
