@@ -54,12 +54,6 @@ def astype(array: Array, dtype: DTypeLike, *, copy: bool = False) -> Array:
     return array.to(getattr(namespace_of(array), np.dtype(dtype).name), copy=copy)
 
 
-def empty_in(array: Array, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-    """A new array like another one (library and device), with a dtype of NumPy's."""
-    xp = namespace_of(array)
-    return xp.empty(shape, dtype=getattr(xp, np.dtype(dtype).name), device=array.device)
-
-
 def in_library_of(array: Array, values: Array) -> Array:
     """NumPy's ``values`` as an array like another one (library and device)."""
     xp = namespace_of(array)

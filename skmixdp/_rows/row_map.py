@@ -13,7 +13,6 @@ from .._linear.arrays import (
     Array,
     FloatArray,
     astype,
-    empty_in,
     in_library_of,
     largest_entries,
     largest_singular_value,
@@ -136,7 +135,13 @@ class RowMap:
         if clip and columns is not None and len(X) < _FEWEST_LENGTHS:
             first = replace(first, bound=_SPREADS * math.sqrt(X.shape[1] if square is None else square))
         elif clip and len(X):
-            first = replace(first, bound=first.usual_length(X))
+            with np.errstate(over="ignore"):
+                lengths = row_norms(replace(first, normalize=False)(X, np.float64))
+            lengths = np.minimum(lengths, _LARGEST)  # quantiles of infinite lengths may be NaN
+            # (A mean, as in np.median, may overflow.) A few rows may be much longer than the median.
+            median, most = np.quantile(lengths, [0.5, _USUAL]).tolist()
+            usual = min(most, 2 * median)
+            first = replace(first, bound=usual if 0 < usual < math.inf else None)
         return first.with_intercept_for(X) if fit_intercept else first
 
     def check_for(self, n_features: int) -> int:
@@ -171,15 +176,6 @@ class RowMap:
         constant = None if self.intercept_value is None else self.intercept_value / times
         return replace(self, columns=columns, bound=times * self.bound, intercept_value=constant)
 
-    def usual_length(self, X: FloatArray) -> float | None:
-        """Nearly the largest length of mapped rows before scaling, or twice the median; None if it is 0."""
-        with np.errstate(over="ignore"):
-            lengths = row_norms(replace(self, normalize=False)(X, np.float64))
-        lengths = np.minimum(lengths, np.finfo(np.float64).max)  # quantiles of infinite lengths may be NaN
-        median, most = np.quantile(lengths, [0.5, _USUAL]).tolist()  # a mean, as in np.median, may overflow
-        usual = min(most, 2 * median)
-        return usual if 0 < usual < math.inf else None
-
     @property
     def norm_bound(self) -> float:
         """Bound on the L2 norm of any mapped row; infinite unless rows are scaled."""
@@ -206,7 +202,8 @@ class RowMap:
             mapped = np.empty(shape, dtype, order="F" if is_narrow(*shape) else "C")
             self.write(X, mapped)
             return mapped
-        rows = empty_in(X, shape, dtype)
+        xp = namespace_of(X)
+        rows = xp.empty(shape, dtype=getattr(xp, np.dtype(dtype).name), device=X.device)
         block, divided_by = self._robust(X)
         if self.whitening is not None:
             block = self.whitening(block, dtype if self.normalize else np.float64)
