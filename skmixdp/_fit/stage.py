@@ -428,9 +428,9 @@ class Fit:
 
     def priced(self, stages: tuple[Stage, ...], first: int = 0) -> Iterator[tuple[int, Stage, Price]]:
         """Those of the stages that have not run and have a price, from a place on, with their places."""
-        run = {payment.place for payment in self.payments if not payment.unused}
+        run, traits = {payment.place for payment in self.payments if not payment.unused}, self.traits
         for place, stage in enumerate(stages[first:], first):
-            if place in run or not self.traits.issuperset(stage.needs):
+            if place in run or not traits.issuperset(stage.needs):
                 continue
             if (price := stage.price(self)) is not None:
                 yield place, stage, price
@@ -476,17 +476,24 @@ class Fit:
 
     # -- facts -----------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def traits(self) -> set[str]:
-        """Public facts that decide which stages a fit may have."""
+        """What stages need, by public facts: the kind of the labels, the budget, and what rows are like."""
         loss, weights, settings = self.data.loss, self.weights, self.settings
-        kind = "targets" if loss.quadratic else "classes" if loss.has_classes else "labels"
-        others = {
+        traits = {
+            "targets": loss.quadratic,
+            "probabilities": not loss.quadratic,
+            "labels": not (loss.quadratic or loss.has_classes),
             "weights": weights.sample_weight is not None or weights.of_classes is not None,
             "default": settings.is_default,
             "self-training": settings.self_training,
+            "divides": self.divides,
+            "divides after": self.divides_after,
+            "bounded rows": settings.rows.norm is not None,
+            "inexact sums": not self.data.private.exact,
+            "unit rows": self.mapping.row_map.unit_first and settings.known_map is None,
         }
-        return {kind, *(name for name, holds in others.items() if holds)}
+        return {name for name, holds in traits.items() if holds}
 
     @property
     def budget(self) -> Budget:
@@ -502,11 +509,6 @@ class Fit:
     def divides_after(self) -> bool:
         """Whether releases over all rows after the training can share the budget with the steps."""
         return self.budget.is_divisible and self.settings.batch_size in (None, self.data.n_rows)
-
-    @property
-    def preconditions(self) -> bool:
-        """Whether the budget allows noisy columns or a second moment."""
-        return self.divides and self.settings.is_default and self.settings.rows.norm is not None
 
     @property
     def learner(self) -> Learner:

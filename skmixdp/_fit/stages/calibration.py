@@ -63,11 +63,9 @@ class Temperature(Stage):
 
     name = "temperature"
     limits = _WORTH_OF_TEMPERATURE.limits
-    needs = ("default",)
+    needs = ("probabilities", "default", "divides after")
 
     def price(self, fit: Fit) -> Price | None:
-        if fit.data.loss.quadratic or not fit.divides_after:
-            return None
         return temperature_share(fit.budget.mu, fit.data.n_rows, fit.labels.rarest) or None
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
@@ -218,10 +216,11 @@ class MeanPrediction(Stage):
 
     name = "mean prediction"
     limits = _WORTH_OF_MEAN.limits
+    needs = ("divides after",)
 
     def price(self, fit: Fit) -> Price | None:
         loss, logits = fit.data.loss, _logits(fit)
-        if logits is None or not fit.divides_after:
+        if logits is None:
             return None
         strength, weighted = fit.settings.logit_adjustment, fit.weights.of_any_class
         adjusts = strength != 0 and not (strength == "auto" and weighted)
@@ -331,10 +330,10 @@ class Residuals(Stage):
 
     name = "residuals"
     limits = _WORTH_OF_RESIDUALS.limits
-    needs = ("targets", "default")
+    needs = ("targets", "default", "divides after")
 
     def price(self, fit: Fit) -> Price | None:
-        if not fit.divides_after or fit.mapping.row_map.intercept_value is None:
+        if fit.mapping.row_map.intercept_value is None:
             return None
         moved = sensitivity_of(fit.data.loss.n_outputs)
         return share_for(fit.budget.mu, fit.data.n_rows, moved, _WORTH_OF_RESIDUALS) or None

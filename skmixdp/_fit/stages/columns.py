@@ -324,14 +324,14 @@ class NoisyColumnScales(Stage):
 
     name = "columns"
     limits = (_LEAST_SHARE, MOST_SPENT * _MOST_SHARE)
+    needs = ("default", "divides", "bounded rows", "inexact sums")
     reopens = True
 
     def price(self, fit: Fit) -> Price | None:
         # A few public rows give a poor estimate of the spread of columns, and so do those that were left out,
         # which may have other units.
         poor = len(fit.public.known) < FEWEST_KNOWN
-        learned = poor and scales_columns(fit) and fit.preconditions and not fit.data.private.exact
-        if not learned or fit.settings.known_map is not None:
+        if not (poor and scales_columns(fit)) or fit.settings.known_map is not None:
             return None
         share = MOST_SPENT * columns_share(fit.budget.mu, fit.data.n_rows, len(_columns_to_bin(fit)))
         return share + self._share_of_check(fit) if share else None

@@ -163,11 +163,10 @@ class Mean(Stage):
 
     name = "mean"
     limits = (LEAST_SHARE, MOST_SHARE)
+    needs = ("unit rows",)
     reopens = True
 
     def price(self, fit: Fit) -> Price | None:
-        if not fit.mapping.row_map.unit_first or fit.settings.known_map is not None:
-            return None
         return Shares.of(fit.budget.mu, fit.data.n_rows, fit.data.n_features).mean
 
     def rows(self, fit: Fit) -> MappedRows:
@@ -260,11 +259,10 @@ class Directions(Stage):
 
     name = "directions"
     limits = (2 * LEAST_SHARE, MOST_SHARE)
+    needs = ("unit rows",)
     reopens = True
 
     def price(self, fit: Fit) -> Price | None:
-        if not fit.mapping.row_map.unit_first or fit.settings.known_map is not None:
-            return None
         shares = Shares.of(fit.budget.mu, fit.data.n_rows, fit.data.n_features)
         groups, _ = whitening_groups(fit)
         few_free = len(groups) - n_groups(groups) < FEWEST_FREE and shares.floor < _LARGEST_FLOOR
@@ -407,11 +405,12 @@ class Preconditioner(Stage):
 
     name = "second moment"
     limits = (_MOMENT_SHARE, _MAP_SHARE)
+    needs = ("default", "divides", "bounded rows")
     reopens = True
 
     def price(self, fit: Fit) -> Price | None:
         columns, row_map, settings = fit.mapping.columns, fit.mapping.row_map, fit.settings
-        if not fit.preconditions or row_map.unit_first:
+        if row_map.unit_first:
             return None
         if fit.data.loss.quadratic:
             bounded = row_map.bound is not None and settings.known_map is None

@@ -132,10 +132,10 @@ class MeanWeight(Stage):
 
     name = "mean weight"
     limits = _WORTH_OF_MEAN.limits
-    needs = ("weights",)
+    needs = ("weights", "divides")
 
     def price(self, fit: Fit) -> Price | None:
-        if fit.weights.n_counted or not fit.divides:
+        if fit.weights.n_counted:
             return None
         return share_for(fit.budget.mu, fit.data.n_rows, 1.0, _WORTH_OF_MEAN) or None
 

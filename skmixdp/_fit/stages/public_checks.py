@@ -143,11 +143,11 @@ class Units(Stage):
 
     name = "check of units"
     limits = _WORTH_OF_UNITS.limits
+    needs = ("default", "divides", "bounded rows", "inexact sums")
     assumes = False  # public rows that are left out at the check of the start cost more than those here
 
     def price(self, fit: Fit) -> Price | None:
-        useful = fit.preconditions and fit.settings.rows.scale is not False and not fit.data.private.exact
-        if not (useful and check_share(fit)):
+        if fit.settings.rows.scale is False or not check_share(fit):
             return None
         loss = fit.data.loss
         n_columns = fit.data.n_features + (loss.n_outputs if loss.quadratic else 0)

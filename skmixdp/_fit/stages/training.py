@@ -247,12 +247,12 @@ class GradientLengths(Stage):
 
     name = "lengths of gradients"
     limits = (_FIRST_SHARE + _LENGTHS_SHARE,) * 2
-    needs = ("targets", "default")
+    needs = ("targets", "default", "divides")
     assumes = False  # the plan of the first head tells what is left
 
     def price(self, fit: Fit) -> Price | None:
         clear = fit.data.n_features <= _MOST_NOISE_OF_HEAD * fit.budget.mu * fit.data.n_rows
-        return self.limits[0] if fit.divides and clear else None
+        return self.limits[0] if clear else None
 
     def lines(self, fit: Fit, price: Price) -> tuple[tuple[str, Price], ...]:
         return (("first head", _FIRST_SHARE), (self.name, _LENGTHS_SHARE))
