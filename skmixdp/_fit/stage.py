@@ -39,6 +39,16 @@ from ..privacy.accounting.budgets import Budget
 from .statistics import Learner
 
 Array = NDArray[Any]
+_Result = TypeVar("_Result")
+
+#: Minimum degrees of freedom of public rows within classes for whitening.
+FEWEST_FREE = 20
+
+#: A class is rare if its share at the start is below this.
+RARE = 0.15
+
+
+# -- rows ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -182,13 +192,7 @@ def variance_of_mean(unit_pub: Array) -> float:
     return (1 - float(mean @ mean)) / (len(unit_pub) - 1) if len(unit_pub) > 1 else np.inf
 
 
-_Result = TypeVar("_Result")
-
-#: Minimum degrees of freedom of public rows within classes for whitening.
-FEWEST_FREE = 20
-
-#: A class is rare if its share at the start is below this.
-RARE = 0.15
+# -- stages --------------------------------------------------------------------------------
 
 
 class Steps(int):
@@ -274,6 +278,9 @@ class Order:
     def all(self) -> tuple[Stage, ...]:
         """All stages, in the order of the report."""
         return (*self.before, self.training, *self.after)
+
+
+# -- what is known -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)
