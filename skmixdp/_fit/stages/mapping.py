@@ -220,22 +220,19 @@ class PublicMap(Stage):
             # spread 1.
             columns = columns_of(rows, centred=centres_columns(fit), balanced=public.unlabeled is not None)
             if fit.settings.rows.declared is not None:
-                columns = _with_declared(fit, columns, *fit.settings.rows.declared)
+                center, spread = fit.settings.rows.declared
+                is_declared = ~np.isnan(center)
+                if columns is None:
+                    columns = Columns(np.zeros(len(center)), np.ones(len(center)))
+                if centres_columns(fit):
+                    columns = replace(columns, center=np.where(is_declared, center, columns.center))
+                columns = replace(columns, factor=np.where(is_declared, 1 / spread, columns.factor))
         # With labelled rows, a projection gains on some data and loses on others.
         row_map = None if public.unlabeled is None or len(public.X) else _spread_out(fit, columns)
         if row_map is not None and not _is_precise(fit, row_map):
             fit, row_map = fit.learned(public=public.left_out()), None
         row_map = fit.data.private.shared_map(row_map or next_map(fit, columns))
         return fit.spent(self, price).mapped(row_map=row_map, columns=columns)
-
-
-def _with_declared(fit: Fit, columns: Columns | None, center: Array, spread: Array) -> Columns:
-    """How columns are standardised, with the centre and the spread of those that are declared."""
-    is_declared = ~np.isnan(center)
-    if columns is None:
-        columns = Columns(np.zeros(len(is_declared)), np.ones(len(is_declared)))
-    center = np.where(is_declared, center, columns.center) if centres_columns(fit) else columns.center
-    return Columns(center, np.where(is_declared, 1 / spread, columns.factor))
 
 
 def _spread_out(fit: Fit, columns: Columns | None) -> RowMap | None:

@@ -11,7 +11,6 @@ from scipy.special import betaincinv
 
 from ..._engine import Procedure
 from ..._linear.losses import predicted_classes
-from ..._rows.row_map import RowMap
 from ..._rows.source import BinCounts, Block, Contribution
 from ..._utils.process import warn_later
 from ...components.clipping import clipped
@@ -130,14 +129,6 @@ def _ranges(Z: FloatArray, block: Block, edges: FloatArray) -> Contribution:
     return None, BinCounts(places, _RANGES)
 
 
-def _from_the_middle(X_pub: FloatArray) -> tuple[RowMap, FloatArray]:
-    """The map :func:`unmapped` after the middle (d,) of public rows, subtracted in double precision."""
-    plain = unmapped(X_pub.shape[1])
-    assert plain.columns is not None
-    center = np.clip(np.median(X_pub, axis=0), -plain.columns.cut, plain.columns.cut)
-    return replace(plain, columns=replace(plain.columns, center=center)), center
-
-
 class Units(Stage):
     """Leaves out public rows in other units, before anything rests on them."""
 
@@ -156,7 +147,12 @@ class Units(Stage):
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         d, X, y = fit.data.n_features, fit.public.X, fit.public.y
         y_pub = y if fit.data.loss.quadratic else np.zeros((len(X), 0))
-        row_map, center = _from_the_middle(X)
+        row_map = unmapped(d)
+        assert row_map.columns is not None
+        # The middle of public rows is subtracted in double precision, which keeps the digits of columns far
+        # from 0.
+        center = np.clip(np.median(X, axis=0), -row_map.columns.cut, row_map.columns.cut)
+        row_map = replace(row_map, columns=replace(row_map.columns, center=center))
         queries = columns_in_other_units(fit.learner, X, y_pub, fit.budget.multiplier(price), center)
         rows = fit.ask(queries, fit.data.private.shared_map(row_map))
         differing = np.flatnonzero((yield from rows)).tolist()
