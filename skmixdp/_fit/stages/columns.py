@@ -349,7 +349,7 @@ class NoisyColumnScales(Stage):
         look = self._share_of_check(fit)
         if look:
             queries = few_dominate(fit.learner, n_features, fit.budget.multiplier(look))
-            if not (yield from bind_rows(private.mapped(private.shared_map(_UNIT_ROWS)), queries)):
+            if not (yield from fit.ask(queries, private.shared_map(_UNIT_ROWS))):
                 return self._unscaled(fit.spent(self, look))
         usual = (price - look) / MOST_SPENT
         noisy = yield from noisy_columns(

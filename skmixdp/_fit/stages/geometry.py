@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._engine import GaussianMechanism, Procedure, bind_rows
+from ..._engine import GaussianMechanism, Procedure
 from ..._rows.row_map import RowMap
 from ..._rows.scaling import Whitening, effective_columns, n_groups
 from ..._rows.source import Block, Contribution
@@ -95,11 +95,11 @@ class Length(Stage):
         return private.mapped(private.shared_map(replace(fit.mapping.row_map, intercept_value=None)))
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        rows = self.rows(fit)
-        multiplier = fit.budget.multiplier(price)
-        bound = yield from bind_rows(rows, noisy_length(fit.learner, fit.data.n_features, multiplier))
-        assert rows.row_map is not None
-        bounded = replace(rows.row_map, bound=fit.settings.rows.length_factor * bound)
+        row_map = self.rows(fit).row_map
+        assert row_map is not None
+        queries = noisy_length(fit.learner, fit.data.n_features, fit.budget.multiplier(price))
+        bound = yield from fit.ask(queries, row_map)
+        bounded = replace(row_map, bound=fit.settings.rows.length_factor * bound)
         return fit.spent(self, price).mapped(row_map=with_intercept(fit, bounded))
 
 
@@ -169,12 +169,9 @@ class Mean(Stage):
     def price(self, fit: Fit) -> Price | None:
         return Shares.of(fit.budget.mu, fit.data.n_rows, fit.data.n_features).mean
 
-    def rows(self, fit: Fit) -> MappedRows:
-        return fit.data.private.mapped(fit.mapping.row_map)
-
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         queries = noisy_mean(fit.learner, fit.data.n_features, fit.budget.multiplier(price))
-        mean, variance = yield from bind_rows(self.rows(fit), queries)
+        mean, variance = yield from fit.ask(queries, fit.mapping.row_map)
         if len(mean) * variance <= CLEAR_NOISE:
             warn_of_few_columns(np.maximum(mean**2 - variance, 0))
         unit_pub = RowMap(None, True, None, columns=fit.mapping.columns)(fit.public.known, np.float64)

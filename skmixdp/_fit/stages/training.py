@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._engine import Options, Plan, Procedure, bind_rows, make_plan, sampling_of, training, training_steps
+from ..._engine import Options, Plan, Procedure, make_plan, sampling_of, training, training_steps
 from ..._linear.arrays import row_norms
 from ..._linear.losses import with_weights
 from ..._rows.source import BinCounts, Block, Contribution
@@ -295,6 +295,6 @@ class Training(Stage):
         )
         with replace(fit.tasks, n_steps=plan.n_steps, attributes_at=attributes_at) as done:
             queries = training_steps(plan, fit.transaction.noise, fit.data.members, done)
-            W, state = yield from bind_rows(self.rows(fit), queries)
+            W, state = yield from fit.ask(queries, fit.mapping.row_map)
         # A callback may have stopped the fit before the planned number of steps.
-        return replace(fit.spent(self, plan.share), head=Head(W, state, done.n_done))
+        return fit.spent(self, plan.share, head=Head(W, state, done.n_done))
