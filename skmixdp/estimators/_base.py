@@ -1,9 +1,7 @@
-"""The base class of all estimators, and the steps of their fits.
+"""The base class of all estimators, and the steps that ``fit``, :func:`fit_many` and searches share.
 
-A fit is checked and charged to the ledger, its procedure is run, and the results are copied to the estimator.
-``fit``, :func:`fit_many` and the searches share these steps. Each fit works on a copy of its estimator, and
-all that it asks is one generator, its procedure. The estimators get their results only after all fits have
-finished.
+Each fit works on a copy of its estimator, and all that it asks of rows is one generator, its procedure. The
+estimators get their results only after all fits have finished.
 """
 
 import copy
@@ -61,9 +59,8 @@ class FitData:
     """The rows of one fit as they were passed; ``rows`` is the name and the value of a selection of rows.
 
     ``groups`` are ids of the persons whose rows these are; None if each row is protected by itself.
-    ``X_unlabeled`` are public rows without labels, and ``exposure`` and ``exposure_pub`` those of counts.
-    ``earlier`` takes the problems of fits of the same call,
-    whose rows later ones may share.
+    ``exposure`` and ``exposure_pub`` are those of counts. ``earlier`` takes the fits of the same call, whose
+    rows later ones may share.
     """
 
     X: Any

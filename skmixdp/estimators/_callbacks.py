@@ -85,17 +85,17 @@ def refuse_row_callbacks(callbacks: Sequence[Any]) -> None:
 
 def run_with_callbacks(estimators: Sequence[Any], work: Callable[[], Any]) -> Any:
     """The result of some fits, before which callbacks are set up, and after which they are torn down."""
-    if not estimators:
-        return work()
-    return _run_with_callback_of(estimators[0], estimators[1:], work)
+    for estimator in reversed(estimators):
+        work = partial(_run_with_callbacks_of, estimator, work)
+    return work()
 
 
 @with_callbacks  # type: ignore[untyped-decorator]
-def _run_with_callback_of(estimator: BaseEstimator, others: Sequence[Any], work: Callable[[], Any]) -> Any:
+def _run_with_callbacks_of(estimator: BaseEstimator, work: Callable[[], Any]) -> Any:
     refuse_row_callbacks(estimator._skl_callbacks)
     root = estimator._init_callback_context(max_subtasks=None)
     root.call_on_fit_task_begin(estimator=estimator)
-    result = run_with_callbacks(others, work)
+    result = work()
     root.call_on_fit_task_end(estimator=estimator)
     return result
 
