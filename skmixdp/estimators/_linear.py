@@ -133,11 +133,11 @@ class LinearHead(PrivateEstimator):
         groups = groups_of(data.X, data.groups)
         if check_device(self.device) not in (None, "cpu"):
             device = f"device={shown(self.device)}"
-            not_movable = f"{device} needs dense rows in memory, but X is a {type(table).__name__}"
+            dense = f"{device} needs dense rows in memory, but X is a {type(table).__name__}"
             exact = f"noise='discrete' computes its exact sums on the CPU, not on {device}"
             persons = f"{device} cannot be combined with groups, whose rows are held on the host"
             for wrong, obstacle, remedy in (
-                (not table.is_movable, not_movable, "device='auto'"),
+                (not table.is_movable, dense, "device='auto'"),
                 (self.noise == "discrete", exact, "device='cpu', or noise='float'"),
                 (groups is not None, persons, "device='auto'"),
             ):
