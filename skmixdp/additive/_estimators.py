@@ -45,25 +45,17 @@ Array = NDArray[Any]
 
 _N_KNOTS = Number("a whole number from 2 to 64", low=2, high=64, closed="both", whole=True)
 
-#: Pieces of a curve by default.
-_PIECES = 8
-#: Pieces of a curve with many rows.
-_MORE_PIECES = 16
-#: Number of rows times mu from which rows are many.
-_MANY_ROWS_TIMES_MU = 5_000
-#: With public rows, there is one piece for each such number of them.
-_ROWS_OF_PIECE = 5
-#: Fewest pieces with public rows.
-_FEWEST_PIECES = 3
+#: Pieces of a curve by default, and where the number of rows times mu is at least the last number.
+_PIECES, _MORE_PIECES, _MANY_ROWS_TIMES_MU = 8, 16, 5_000
+#: With public rows, there is one piece for each such number of them, and at least this number of pieces.
+_ROWS_OF_PIECE, _FEWEST_PIECES = 5, 3
 
 #: Rows times mu from which a regression has curves. With fewer, the noise in them costs more than they gain.
 _FEWEST_NUMBERS = 1_000
 
-#: Noise in a count, as a fraction of the rows, up to which private rows determine knots better than few
-#: public rows.
-_HARDLY_NOISY = 0.0025
-#: Public rows are few below this number.
-_FEW_KNOWN = 200
+#: Noise in a count, as a fraction of the rows, up to which private rows determine knots better than public
+#: rows that are fewer than the second number.
+_HARDLY_NOISY, _FEW_KNOWN = 0.0025, 200
 
 #: Noise grows in proportion to the longest row. Classes lose little accuracy if the longest rows are cut.
 _LENGTH_FACTOR = 0.7

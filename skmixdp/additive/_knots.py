@@ -51,28 +51,22 @@ _MOST_ERROR = 0.028
 _HALVES = 2.0 ** np.arange(-64, 64.5, 0.5)
 _SIGNED = np.concatenate([-_HALVES[::-1], _HALVES])
 
-#: Bins of the second histogram that have equal mass in the first.
-_EQUAL = 32
-#: Bins of the second histogram that have equal width, between two quantiles of the first.
-_CENTRAL = 16
+#: Bins of the second histogram that have equal mass in the first, and that have equal width between two of
+#: its quantiles: of the last number, and of 1 minus it.
+_EQUAL, _CENTRAL, _TAIL = 32, 16, 0.02
 #: A run of adjacent occupied bins is divided into this many bins of equal width, if runs are few.
 _OF_RUN = 8
 #: Bins of the last histogram, and all rows are in fewer neighbouring bins than this: a column far from 0.
 _OF_FAR, _FAR = 512, 2
-#: The range of ``_CENTRAL`` ends at the quantiles of this probability and of 1 minus it.
-_TAIL = 0.02
 
 #: A value is an *atom*, with one knot of its own, if it has more than this many times the rows of a piece.
-_SPIKE = 1.5
+#: Between it and the nearest quantile of other values are at least this many times the rows of a piece.
+_SPIKE, _BETWEEN = 1.5, 0.5
 #: Other values get quantiles of their own if they are more than this fraction of the rows.
 _REST = 0.02
-#: Between an atom and the nearest quantile are at least this many times the rows of a piece.
-_BETWEEN = 0.5
 
-#: Minimum fraction of the rows that a histogram must show for knots.
-_SEEN = 0.5
-#: Minimum fraction of the rows that a histogram must show to find few values.
-_NEARLY_ALL = 0.9
+#: Minimum fraction of the rows that a histogram must show for knots, and to find few values.
+_SEEN, _NEARLY_ALL = 0.5, 0.9
 
 #: Bins of a value are at most this fraction of the gap to the next value: in columns of two, or of few.
 _NARROW, _NARROW_OF_FEW = 0.1, 0.6
@@ -86,10 +80,8 @@ _APART, _APART_IN_SIZES, _CLOSE = 0.005, 0.02, 1e-4
 #: Most rows are those between these quantiles.
 _MOST = (0.05, 0.95)
 
-#: Largest size of knots from public rows, so that nothing overflows.
-_FARTHEST = 2.0**100
-#: Smallest distance of knots.
-_CLOSEST = 2.0**-100
+#: Largest size of knots from public rows, and smallest distance of knots, so that nothing overflows.
+_FARTHEST, _CLOSEST = 2.0**100, 2.0**-100
 
 #: Number of quantiles that are kept of each column, and their probabilities.
 _N_QUANTILES = 32

@@ -26,12 +26,10 @@ from ._estimating import (
 )
 from ._tails import N_BINS, Tail, bins_of
 
-#: Shares of the squared budget for scores in each step. Chosen in simulations.
+#: Shares of the squared budget for scores and curvatures in each step, chosen in simulations. The last step
+#: uses the curvature of the step before.
 _SCORES = 0.01, 0.015, 0.02, 0.025, 0.03, 0.045, 0.07, 0.13, 0.33
-#: The same for curvatures. The last step uses the curvature of the step before.
 _CURVATURES = 0.015, 0.02, 0.03, 0.035, 0.04, 0.05, 0.065, 0.07, 0.0
-
-#: Number of steps.
 N_STEPS = len(_SCORES)
 
 #: Share of the squared budget for class counts.
@@ -44,30 +42,20 @@ _RESIDUALS = 0.05
 _OTHERS = {"logistic": _COUNTS, "poisson": sum(_OF_RATE) + _RESIDUALS}
 #: These histograms are released before this number of last steps, and tell where residuals and means are cut.
 _STEPS_AFTER = 3
-#: Before the histograms, means are cut at this many times the mean of the longest exposure.
-_TIMES = 3.0
-#: Smallest cut of means.
-_LEAST_MEAN = 2.0**-20
+#: Before the histograms, means are cut at this many times the mean of the longest exposure, or at the least.
+_TIMES, _LEAST_MEAN = 3.0, 2.0**-20
 
-#: Longest step of standardised coefficients.
-_LONGEST_STEP = 0.5
-#: Number of shortened steps in about one direction after which each further one may be twice as long.
-_SHORTENED = 2
-#: Least cosine of the angle between such steps.
-_SAME_DIRECTION = 0.9
+#: Longest step of standardised coefficients. It doubles after this number of shortened ones in about one
+#: direction, with at least this cosine of the angle between them.
+_LONGEST_STEP, _SHORTENED, _SAME_DIRECTION = 0.5, 2, 0.9
 
-#: Classes count as separated if the last step would have changed the slopes by more than this, plus noise.
-_UNSETTLED = 0.5
-#: They also count as separated if the slopes of standardised columns are together longer than this.
-_LONGEST_SLOPES = 10.0
-#: And if they are longer than this and still grow.
-_LONG_SLOPES = 5.0
+#: Classes count as separated if the last step would have changed the slopes of standardised columns by more
+#: than the first number, plus noise; if slopes are longer than the second; or than the third and still grow.
+_UNSETTLED, _LONGEST_SLOPES, _LONG_SLOPES = 0.5, 10.0, 5.0
 
-#: A slope fades if the variance by the curvature grows by more than this factor in the last steps but one.
-#: Where a group has no event, it grows by e in each step.
-_FADING = 4.0
-#: The number of steps over which that growth is measured.
-_LATE_STEPS = 4
+#: A slope fades if the variance by the curvature grows by more than this factor in this number of last steps
+#: but one. Where a group has no event, it grows by e in each step.
+_FADING, _LATE_STEPS = 4.0, 4
 
 #: Shares of the squared budget for second moments of rows, and for the level, where rates are predicted.
 _MOMENT, _LEVEL = 0.12, 0.15

@@ -10,14 +10,12 @@ from ..components.protocols import FloatArray, ReleasedArray
 from ._estimating import OUTER_SHARE, Curvature, Estimate, Regression, Rows, positive, square, summed
 from ._tails import N_BINS, Tail, bins_of
 
-#: Share of the squared budget for the curvature.
-_CURVATURE = 0.22
-#: Shares of the squared budget for the scores of each step.
+#: Shares of the squared budget for the curvature and for the variance of the residuals.
+_CURVATURE, _VARIANCE = 0.22, 0.08
+#: Shares for the scores of each step.
 _STEPS = 0.05, 0.1, 0.45
 #: Shares for the histograms of absolute residuals before the second and the third step.
 _HISTOGRAMS = 0.04, 0.06
-#: Share for the variance of the residuals.
-_VARIANCE = 0.08
 
 #: Cut of residuals before the first histogram, in spreads of the targets.
 _FIRST_CUT = 4.0

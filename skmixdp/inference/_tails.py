@@ -25,16 +25,11 @@ _FALSE = 1e-6
 #: Index up to which the mean of a tail may be infinite.
 _SLOWEST = 1.05
 
-#: The end of a tail begins at the last bin from which rows exceed this many deviations of their noise.
-_SURE = 6.0
-#: Deviations of noise that are added to the rows at the end of a tail.
-_UPPER = 2.0
-#: Deviations of noise up to which rows are hidden beyond the last bin that was seen.
-_HIDDEN = 8.0
-#: Fraction of the growth of the index in the last bins that is assumed in the bins beyond.
-_GROWTH = 0.5
-#: Growth of the index that noise alone may cause.
-_NOISE_OF_INDEX = 0.5
+#: Deviations of noise: which rows exceed from the last bin on where the end of a tail begins, which are added
+#: there, and up to which rows are hidden beyond the last bin that was seen.
+_SURE, _UPPER, _HIDDEN = 6.0, 2.0, 8.0
+#: Growth of the index that noise alone may cause, and the part of the other growth that goes on at the end.
+_NOISE_OF_INDEX, _GROWTH = 0.5, 0.5
 
 
 @dataclass(frozen=True)
