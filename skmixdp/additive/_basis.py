@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from .._linear.arrays import FloatArray, row_slices
 from .._rows.scaling import check_numbers
@@ -21,6 +22,10 @@ _CUT_IN_SPREADS = 4.0
 
 #: Columns without curves are in effect not clipped: only beyond this, which is finite in single precision.
 _HUGE_CUT = 1e30
+
+#: Probabilities of the quantiles that are kept of each column, and those of a normal distribution.
+MIDDLES = (np.arange(32) + 0.5) / 32
+NORMAL = ndtri(MIDDLES)
 
 #: Numbers of the two columns of each pair.
 Pairs = tuple[tuple[int, int], ...]

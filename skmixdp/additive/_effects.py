@@ -11,8 +11,8 @@ from scipy.special import expit, softmax
 from .._fit.statistics import james_stein_factor
 from .._linear.arrays import FloatArray, row_norms
 from .._rows.row_map import RowMap
-from ._basis import Basis
-from ._parts import NORMAL, Panel, Part
+from ._basis import NORMAL, Basis, Column
+from ._parts import Panel, Part
 
 #: Number of lattice points that represent the private rows, a prime.
 _N_ROWS = 1021
@@ -58,13 +58,12 @@ class Effects:
     @cached_property
     def basis(self) -> Basis:
         """The basis of the model. For standardised columns, it has linear terms only."""
-        scales, d = self.row_map.columns, self.coef.shape[1]
-        none = (np.zeros(0),) * d
-        plain = Basis(np.zeros(d), np.ones(d), none, none, np.zeros(d, bool), cut=np.inf, quantiles=none)
+        scales, basis = self.row_map.columns, self.row_map.basis
         if scales is None:
-            return self.row_map.basis if isinstance(self.row_map.basis, Basis) else plain
-        quantiles = tuple(c + NORMAL / f for c, f in zip(scales.center, scales.factor, strict=True))
-        return replace(plain, center=scales.center, factor=scales.factor, cut=scales.cut, quantiles=quantiles)
+            plain = Basis.of([Column()] * self.coef.shape[1], np.inf)
+            return basis if isinstance(basis, Basis) else plain
+        pairs = zip(scales.center.tolist(), scales.factor.tolist(), strict=True)
+        return Basis.of([Column(c, f, quantiles=c + NORMAL / f) for c, f in pairs], scales.cut)
 
     def usual(self) -> "Effects":
         """These effects, if the distribution of some column is known."""

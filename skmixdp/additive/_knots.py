@@ -11,7 +11,6 @@ from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from .._engine import GaussianMechanism, Procedure, RowsKey, bind_rows
 from .._fit.stage import Fit, Price, Stage
@@ -29,7 +28,7 @@ from .._rows.row_map import UNCHANGED, RowFunction
 from .._rows.scaling import IQR
 from .._rows.source import BinCounts, Block, Contribution
 from ..components.protocols import PrivateQuery, ReleasedArray
-from ._basis import Column, unchanged
+from ._basis import MIDDLES, NORMAL, Column, unchanged
 from ._piecewise import ColumnFunction
 
 #: Fewest public rows that determine the knots.
@@ -83,10 +82,6 @@ _MOST = (0.05, 0.95)
 #: Largest size of knots from public rows, and smallest distance of knots, so that nothing overflows.
 _FARTHEST, _CLOSEST = 2.0**100, 2.0**-100
 
-#: Number of quantiles that are kept of each column, and their probabilities.
-_N_QUANTILES = 32
-_MIDDLES = (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES
-
 #: Bin numbers are stored in rows as multiples of this, which no source rounds.
 _UNIT = 2.0**-10
 
@@ -107,7 +102,7 @@ def line(center: float, spread: float) -> Column:
     least = _OF_ZEROS_AND_ONES * center * (1 - center)
     if spread <= _CLOSEST or (0 < center < 1 and least <= spread**2 <= _MOST_OF_THEM):
         return Column()
-    return Column(center, 1 / spread, quantiles=center + spread * ndtri(_MIDDLES))
+    return Column(center, 1 / spread, quantiles=center + spread * NORMAL)
 
 
 def count_error(mu: float, n_rows: int, n_columns: int) -> float:
@@ -132,7 +127,7 @@ def public_columns(
         present = np.clip(values[~np.isnan(values)], -_FARTHEST, _FARTHEST)
         missing = bool(np.isnan(values).any())
         distinct, counts = np.unique(present, return_counts=True)
-        values = np.quantile(present, _MIDDLES, method="inverted_cdf") if len(present) else _MIDDLES * np.nan
+        values = np.quantile(present, MIDDLES, method="inverted_cdf") if len(present) else MIDDLES * np.nan
         shown = _with_missing(values, len(present) / len(X))
         if linear[j] and standardise and len(distinct) > 2:
             curved = _of_knots(distinct, distinct, counts.astype(np.float64))
@@ -167,10 +162,10 @@ def _between_atoms(part: float, below: FloatArray, n_knots: int) -> FloatArray:
 
 def _with_missing(quantiles: FloatArray, present: float) -> FloatArray:
     """Quantiles of a column of which the fraction ``present`` is not missing, and NaN for the rest."""
-    n_known = min(max(round(_N_QUANTILES * present), 1), _N_QUANTILES)
-    quantiles_left = np.full(_N_QUANTILES, np.nan)
-    quantiles_left[:n_known] = quantiles[np.linspace(0, _N_QUANTILES - 1, n_known).round().astype(int)]
-    return quantiles_left
+    n_known = min(max(round(len(MIDDLES) * present), 1), len(MIDDLES))
+    with_missing = np.full(len(MIDDLES), np.nan)
+    with_missing[:n_known] = quantiles[np.linspace(0, len(MIDDLES) - 1, n_known).round().astype(int)]
+    return with_missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +240,7 @@ def noisy_columns_of(
                 missing[j], n_known[j] = True, n_known[j] - column[-1]
             shaped = histogram.column(n_known[j], n_knots)
             if shaped is not None:
-                quantiles = _with_missing(histogram.at(_MIDDLES), n_known[j] / n_rows)
+                quantiles = _with_missing(histogram.at(MIDDLES), n_known[j] / n_rows)
                 learned[j] = replace(shaped, quantiles=quantiles)
             if histogram.seen.any() and (stage == 0 or histogram.is_crowded(n_known[j], n_knots)):
                 places[j] = histogram.finer(n_known[j], n_knots, last=stage > 0)

@@ -6,14 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from .._linear.arrays import FloatArray
 from ..preprocessing import TableColumn
 from ..preprocessing._cells import FARTHEST
-
-#: Quantiles of a normal distribution, for columns whose centre and spread alone are known.
-NORMAL = norm.ppf((np.arange(32) + 0.5) / 32)
+from ._basis import NORMAL
 
 #: Numbers or days at which a curve is drawn.
 _N_VALUES = 200
