@@ -2,7 +2,7 @@
 
 A transformer holds parameters and loads an *encoder* when it is first used. An encoder is a
 frozen network and the preparation of its input; it lives in ``backends``, the only place that
-imports PyTorch, and the contract between the two stands in ``_encoders``. Everything else,
+imports PyTorch, and the contract between the two stands in ``_extraction``. Everything else,
 from reading files to the cache on disk, is the same for all of them. ``X`` is a sequence of
 ``n`` items, images or texts, and what comes out is float32 of shape ``(n, n_features_out)``.
 
@@ -12,8 +12,7 @@ rows, so that a guarantee on rows is one on items. Rows kept in a cache are priv
 
 from ._base import FrozenFeatures
 from ._extraction import Extraction
-from ._networks import OpenClipFeatures, SentenceFeatures, TimmFeatures
-from ._scattering import ScatteringFeatures
+from ._networks import OpenClipFeatures, ScatteringFeatures, SentenceFeatures, TimmFeatures
 from ._zero_shot import ZeroShotHead
 
 __all__ = [

@@ -1,7 +1,11 @@
-"""The base class of all feature transformers."""
+"""The base class of all feature transformers, and a cache of the encoders that they load."""
 
 import os
+from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+from importlib import import_module
+from threading import Lock
 from typing import Any, ClassVar
 
 import joblib
@@ -10,10 +14,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from .._utils.process import own_state, warn
-from .._utils.validation import COUNT, FLAG, Allowed, Kind, check_params, whole_from
-from ._encoders import Encoder, Settings, load_backend, load_encoder
-from ._extraction import Extraction, extract
+from .._utils.validation import COUNT, FLAG, Allowed, Kind, check_params, how_to_install, whole_from
+from ._extraction import Encoder, Extraction, Settings, extract
 from ._inputs import ItemKind, Items, as_items
+
+#: Number of encoders to keep: one of images and one of texts.
+_KEPT = 2
+_loaded: OrderedDict[str, Encoder] = OrderedDict()
+_lock = Lock()
 
 
 def is_path(value: object) -> bool:
@@ -217,3 +225,37 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check(self) -> None:
         check_params(self, self._allowed)
+
+
+def load_backend(name: str, extra: str) -> Any:
+    """A module of ``backends``; if a package that it imports is missing, the error names it."""
+    try:
+        return import_module(f".backends.{name}", __package__)
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"features need the package {error.name}, which is not installed; {how_to_install(extra)}."
+        ) from error
+
+
+def load_encoder(backend: str, extra: str, settings: Mapping[str, Any]) -> Encoder:
+    """A cached encoder, or a new one of the module ``backend`` with these settings."""
+    module = load_backend(backend, extra)
+    # A changed file needs a new encoder.
+    key = repr((backend, sorted(settings.items()), [_size_and_time(value) for value in settings.values()]))
+    with _lock:
+        if key not in _loaded:
+            while len(_loaded) >= _KEPT:
+                _loaded.popitem(last=False)
+            _loaded[key] = module.load(**settings)
+        _loaded.move_to_end(key)
+        return _loaded[key]
+
+
+def _size_and_time(value: object) -> tuple[int, int] | None:
+    if isinstance(value, (str, os.PathLike)):
+        try:
+            status = os.stat(value)  # noqa: PTH116
+        except (OSError, ValueError):
+            return None
+        return status.st_size, status.st_mtime_ns
+    return None

@@ -16,14 +16,13 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._utils.files import write_arrays, written_whole
 from .._utils.process import progress_bar, warn
-from ._encoders import Encoder, Settings, Skipped
 from ._inputs import ItemError, Items
 
 #: Most rows of a shard, and seconds after which a smaller shard is written.
@@ -31,6 +30,54 @@ _SHARD_ROWS = 2048
 _SHARD_SECONDS = 10.0
 #: Errors that NumPy raises for a damaged archive.
 _DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
+
+
+class Encoder(Protocol):
+    """A frozen network and the preparation of its input.
+
+    Attributes
+    ----------
+    module : torch.nn.Module
+        Moved to the device and put into evaluation mode before each extraction.
+    preparation : object
+        Turns items into the network's input, and is pickled to the loader's workers. ``one(item)`` prepares
+        one item, and ``stack(prepared)`` makes a batch: a tensor, or a dict of tensors, whose first axis
+        counts items. ``many(pixels)`` makes one of a uint8 tensor (n, height, width, channels), or None.
+    n_outputs : int
+        Number of features of a row.
+    description : dict
+        Everything except the item that determines a row, as JSON: the model, the preprocessing,
+        and ``weights``, a mapping with their ``origin`` and ``sha256``. Without the origin it is
+        the key of the cache.
+    """
+
+    module: Any
+    preparation: Any
+    n_outputs: int
+    description: dict[str, Any]
+
+    def forward(self, batch: Any) -> Any:
+        """Rows (n, n_outputs) of a batch; each depends on its own item alone."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run an encoder; ``precision`` is ``"float32"``, or the type of automatic mixed precision."""
+
+    device: str
+    precision: str
+    batch_size: int
+    n_workers: int
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """An item that could not be read: its position, its name and the reason."""
+
+    index: int
+    name: str
+    reason: str
+
 
 #: Positions of some items, their rows, and the items that could not be read.
 Chunk = tuple[list[int], NDArray[np.float32], list[Skipped]]

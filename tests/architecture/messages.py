@@ -202,8 +202,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
         },
     ),
     "privacy/units.py": (0, {"units_of": (10, "ids of persons")}),
-    "features/_base.py": (0, {"FrozenFeatures.transform": (1, "reading")}),
-    "features/_encoders.py": (1, {}),
+    "features/_base.py": (1, {"FrozenFeatures.transform": (1, "reading")}),
     "features/_extraction.py": (4, {"extract": (2, "reading"), "_rounded": (1, "lengths")}),
     "features/_inputs.py": (
         0,
@@ -216,7 +215,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
             "_as_item_errors": (1, "reading"),
         },
     ),
-    "features/_scattering.py": (3, {}),
+    "features/_networks.py": (3, {}),
     "features/_zero_shot.py": (8, {}),
     "features/backends/images.py": (1, {}),
     "features/backends/loading.py": (2, {}),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from .._encoders import Encoder, Settings, Skipped
+from .._extraction import Encoder, Settings, Skipped
 from .._inputs import ItemError, Items
 
 Chunk = tuple[list[int], NDArray[np.float32], list[Skipped]]

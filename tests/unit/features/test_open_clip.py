@@ -10,7 +10,7 @@ from PIL import Image
 
 from skmixdp.features import OpenClipFeatures
 from skmixdp.features.backends.loading import weights_hash
-from tests.private_names import _encoders
+from tests.private_names import _base_of_features
 from tests.rounding import assert_relative
 from tests.unit.conftest import CLIP
 from tests.unit.features.conftest import library, make_pixels, save_images
@@ -118,7 +118,7 @@ def test_random_weights_are_the_same_each_time(named):
 
     name = named[0]
     first = OpenClipFeatures(name, pretrained=False, device="cpu").fit().report_["weights"]
-    _encoders._loaded.clear()
+    _base_of_features._loaded.clear()
     open_clip_models._model.cache_clear()
     assert OpenClipFeatures(name, pretrained=False, device="cpu").fit().report_["weights"] == first
     assert first["origin"] == "random weights"

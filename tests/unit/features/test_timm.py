@@ -16,7 +16,7 @@ from sklearn.base import clone
 from skmixdp.features import TimmFeatures
 from skmixdp.features.backends import loading
 from skmixdp.features.backends.loading import weights_hash
-from tests.private_names import _encoders
+from tests.private_names import _base_of_features
 from tests.unit.features.conftest import library, make_pixels, save_images
 
 DATA = Path(os.environ.get("SKMIXDP_DATA", Path(__file__).parents[4] / "shared" / "data"))
@@ -155,7 +155,7 @@ def test_a_network_for_grey_images():
 def test_random_weights_are_the_same_each_time():
     one = resnet().fit().report_["weights"]
     torch.manual_seed(5)
-    _encoders._loaded.clear()
+    _base_of_features._loaded.clear()
     assert resnet().fit().report_["weights"] == one
     assert one["origin"] == "random weights"
 
