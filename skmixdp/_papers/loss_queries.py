@@ -44,10 +44,8 @@ class RandomDirections:
 class PublicDirections:
     """Random combinations ``G v`` of public gradients, ``v`` of length ``sqrt(n_batches)``.
 
-    With ``orthonormal`` gradients, the mean of the estimate is the projection of the gradient on their span.
-    Otherwise they are only scaled to unit length, and the mean is ``G G^T`` times the gradient.
-
-    Source: PAZO, Algorithm 2.
+    With ``orthonormal`` gradients, the mean of the estimate is the projection of the gradient on their span,
+    otherwise ``G G^T`` times the gradient. Source: PAZO, Algorithm 2.
     """
 
     n_batches: int

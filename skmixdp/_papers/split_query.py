@@ -45,13 +45,12 @@ class SplitQuery:
     finite, less rounding has to be added to the sensitivity, and a step takes less time.
 
     *Guarantee*: one row moves the sum of residuals by at most the sensitivity of ``clipper``, and that of
-    coordinates by at most that of ``inside``. Both include rounding: coordinates are clipped as computed, and
-    the length of a residual is an upper bound of the true length (``residual_bounds``). A row outside the
-    batch contributes zero to the sum of gradients and to that of coordinates, so removing it removes only
-    its own residual. Replacing a row moves a sum by up to twice the sensitivity, and the accountant doubles
-    mu. Sums are added in double precision, or in single precision for a few rows at a time, since the terms
-    of a residual may be much longer than the residual. How much longer is enforced: a residual counts as no
-    shorter than a fixed part of its two terms. ``V`` depends on public rows and released heads only.
+    coordinates by at most that of ``inside``; replacing a row moves them by up to twice that, and the
+    accountant doubles mu. Both include rounding: coordinates are clipped as computed, and the length of a
+    residual is an upper bound of the true length (``residual_bounds``). Sums are added in double precision,
+    or in single precision for a few rows at a time, since the terms of a residual may be much longer. How
+    much longer is enforced: a residual counts as no shorter than a fixed part of its two terms. ``V`` depends
+    on public rows and released heads only.
 
     Source: GEP (Yu et al. 2021, "Do Not Let Privacy Overbill Utility: Gradient Embedding Perturbation for
     Private Learning"), Algorithm 1, for heads in closed form; DOPE-SGD (Nasr et al. 2023, "Effectively Using
@@ -139,14 +138,12 @@ def clipped_parts(
     inside: Clip | None = None,
     shortest: float = SHORTEST_DIFFERENCE,
 ) -> Contribution:
-    """Weighted residuals ``c_i r_i`` (rows, k) of the loss, and what is summed of the split.
+    """Weighted residuals ``c_i r_i`` (rows, k) of the loss, and ``a_i z_i`` and ``c_i z_i`` (rows, 2 q).
 
     ``Z`` (rows, k + m) holds products of the rows with the head and with the split's points, and is
-    overwritten. It may be a tensor if the split and the clip accept tensors. ``c_i`` are the factors of the
-    clip ``outside`` for ``g_i - V z_i``, which counts as no shorter than ``shortest`` times its two terms
-    together. If coordinates are clipped by ``inside``, with factors ``a_i``, the statistics are ``a_i z_i``
-    and ``c_i z_i`` (rows, 2 q), else ``c_i`` (rows, 1). The sum of ``g_i - V z_i`` is ``C^T X`` minus the
-    gradient of the sum of ``c_i z_i``.
+    overwritten. ``c_i`` are the factors of the clip ``outside`` for ``g_i - V z_i``, which counts as no
+    shorter than ``shortest`` times its two terms together, and ``a_i`` those of ``inside`` for ``z_i``; with
+    None, the statistics are ``c_i`` (rows, 1).
     """
     k = loss.n_outputs
     C = loss.residuals(Z[:, :k], block.y)

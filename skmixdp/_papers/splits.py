@@ -140,10 +140,9 @@ class GradientEmbedding:
     Otherwise ``G = Q D Q^T`` and ``A = Q D^(-1/2)``; eigenvalues of at most ``1e-8`` of the largest are
     dropped. Both bases of the whole span differ by a rotation, which noise does not see.
 
-    The held-out lengths need no further decomposition: with the ridge ``rho`` and ``B = (G + rho)^-1``,
-    leaving anchor j out leaves the residual ``sqrt((B G B)_jj) / B_jj``. It is exact for the whole span
-    (``rho`` at the cut, or 0 at full rank); where weaker directions are left out, the strongest of them is
-    ``rho``, a soft form of the same choice.
+    With the ridge ``rho`` and ``B = (G + rho)^-1``, leaving anchor j out leaves the residual
+    ``sqrt((B G B)_jj) / B_jj``. It is exact for the whole span; where weaker directions are left out, the
+    strongest of them is ``rho``, a soft form of the same choice.
 
     Source: GEP (Yu et al. 2021, "Do Not Let Privacy Overbill Utility"), Algorithm 1, whose power iteration on
     materialised gradients the Gram matrix replaces.

@@ -323,10 +323,9 @@ def warm_start(
 ) -> None:
     """Train the parameters on public rows by Adam, in place.
 
-    Every fifth row of each class is held out. Each of the rates 1e-2, 1e-3 and 1e-4 trains on the others in
-    random batches of 32, until the held-out loss has not fallen for 10 epochs, or for 100 epochs or 1,000
-    steps. The rate and number of epochs with the lowest loss then train the start on all rows; if none
-    lowered it, nothing changes. Fewer than 10 rows train for 10 epochs at rate 1e-3.
+    Each rate trains without the rows that are held out, until their loss has not fallen for a while. The rate
+    and number of epochs with the lowest loss then train the start on all rows; if none lowered it, nothing
+    changes. A few rows train for 10 epochs at rate 1e-3.
     """
     everything = np.arange(len(rows))
     start = [tensor.clone() for tensor in parameters.tensors]
