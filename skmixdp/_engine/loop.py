@@ -35,7 +35,7 @@ from ..components.protocols import (
 )
 from ..privacy import GaussianEvent, NoiseSource, epsilon_of_event, noise_multiplier_for, steps_for
 from ..privacy.accounting.budgets import Budget, warn_of_epsilon
-from ..privacy.accounting.events import Event, EventFamily
+from ..privacy.accounting.events import EventFamily
 from .release import GaussianMechanism, Released, release
 
 
@@ -96,7 +96,7 @@ class Plan:
     dtype: np.dtype[Any]
     noise_multiplier: float
     n_steps: int
-    event: Event
+    event: GaussianEvent
     step_size: Callable[[int], float]
     public_weight: Callable[[int, PublicView], float]
     share: float = 1.0

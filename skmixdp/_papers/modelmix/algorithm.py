@@ -11,9 +11,9 @@ from ..._utils.validation import COUNT, POSITIVE, check, shown
 from ...algorithms._base import Algorithm
 from ...algorithms.adamix import AdaMix
 from ...components.protocols import Clipper, FloatArray, PublicInfo
-from ...privacy import GaussianEvent, epsilon_of_event, mu_of_event, rdp_of_event, register_event
+from ...privacy import GaussianEvent, epsilon_of_event, rdp_of_event, register_event
 from ...privacy.accounting.budgets import amplified_epsilon
-from ...privacy.accounting.events import Event, Neighboring, Noise, check_releases, check_terms, shift_of
+from ...privacy.accounting.events import Neighboring, Noise, check_terms, shift_of
 from ..first_order import refuse_exact_sums
 from . import accountant
 from .accountant import CONVERSION, WIDTH, Conversion
@@ -83,7 +83,7 @@ class ModelMix(Algorithm):
             # With a split of 1, the L2 bound is also the bound on entries.
             return clipper if split == 1 else L2LinfClip(clipper, split)
 
-        def event(noise_multiplier: float, n_steps: int, sampling_rate: float, noise: Noise) -> Event:
+        def event(noise_multiplier: float, n_steps: int, sampling_rate: float, noise: Noise) -> GaussianEvent:
             return ModelMixEvent(
                 noise_multiplier, n_steps, sampling_rate, noise, width=width(n_steps), linf_split=split
             )
@@ -108,7 +108,7 @@ class ModelMix(Algorithm):
 
 @register_event("modelmix")
 @dataclass(frozen=True)
-class ModelMixEvent:
+class ModelMixEvent(GaussianEvent):
     """Gaussian releases, each of which starts from a secret random mix of the last two heads.
 
     Parameters
@@ -128,16 +128,12 @@ class ModelMixEvent:
         If a field is outside its range.
     """
 
-    noise_multiplier: float
-    n_steps: int
-    sampling_rate: float = 1.0
-    noise: Noise = "float"
     width: float = field(kw_only=True)
     linf_split: int = field(default=1, kw_only=True)
     conversion: Conversion = field(default="tight", kw_only=True)
 
     def __post_init__(self) -> None:
-        check_releases(self)
+        super().__post_init__()
         check("width", self.width, POSITIVE)
         check("linf_split", self.linf_split, COUNT)
         check("conversion", self.conversion, *CONVERSION)
@@ -149,7 +145,7 @@ class ModelMixEvent:
         return GaussianEvent(self.noise_multiplier, self.n_steps, self.sampling_rate, self.noise)
 
     def mu(self, neighboring: Neighboring) -> float | None:
-        """None: mixed releases are not Gaussian."""
+        """None: mixed releases are not Gaussian, and at most as much, since mixing is post-processing."""
         return None
 
 
@@ -190,11 +186,6 @@ def _(event: ModelMixEvent, delta: float, neighboring: Neighboring) -> float:
 def _(event: ModelMixEvent, orders: FloatArray, neighboring: Neighboring) -> FloatArray:
     amplified = accountant.renyi(orders, event.n_steps, **_amplification_of(event, neighboring))
     return np.asarray(np.minimum(amplified, rdp_of_event(event.unamplified, orders, neighboring)))
-
-
-@mu_of_event.register
-def _(event: ModelMixEvent, neighboring: Neighboring) -> float:
-    return mu_of_event(event.unamplified, neighboring)  # mixing is post-processing
 
 
 def modelmix_epsilon(

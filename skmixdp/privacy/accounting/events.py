@@ -7,7 +7,7 @@ never see invalid numbers.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args
+from typing import Literal, get_args
 
 from ..._utils.validation import COUNT, POSITIVE, PROBABILITY, Number, check, number
 
@@ -47,51 +47,6 @@ def check_terms(delta: float, neighboring: Neighboring, noise: Noise = "float") 
     check("noise", noise, *NOISE)
 
 
-def check_releases(event: Any) -> None:
-    """Check the fields that events share with :class:`GaussianEvent`, and convert them to Python numbers."""
-    check("noise_multiplier", event.noise_multiplier, MULTIPLIER)
-    check("n_steps", event.n_steps, COUNT)
-    check("sampling_rate", event.sampling_rate, _RATE)
-    check("noise", event.noise, *NOISE)
-    if event.noise == "discrete" and event.sampling_rate < 1:
-        raise ValueError(
-            f"sampling_rate={event.sampling_rate!r} cannot be accounted for with noise={event.noise!r}; use "
-            "the full batch (1) or noise='float'."
-        )
-    vars(event).update(
-        noise_multiplier=float(event.noise_multiplier),
-        n_steps=int(event.n_steps),
-        sampling_rate=float(event.sampling_rate),
-    )
-
-
-class Event(Protocol):
-    """The interface of events for plans and reports."""
-
-    @property
-    def noise_multiplier(self) -> float:
-        """Standard deviation of the noise divided by the L2 sensitivity of one zeroed-out row."""
-
-    @property
-    def n_steps(self) -> int:
-        """Number of releases."""
-
-    @property
-    def sampling_rate(self) -> float:
-        """Probability that a row is in the batch of a release."""
-
-    @property
-    def unamplified(self) -> "GaussianEvent":
-        """The Gaussian releases of the event; the event itself if it has no other part."""
-
-    def mu(self, neighboring: Neighboring) -> float | None:
-        """Gaussian-DP parameter of the composition; None if no exact one exists."""
-
-
-#: A function from noise multiplier, steps, sampling rate and kind of noise to the event of a run.
-EventFamily = Callable[[float, int, float, Noise], Event]
-
-
 @dataclass(frozen=True)
 class GaussianEvent:
     """``n_steps`` releases of ``sum + N(0, (noise_multiplier * sensitivity)**2 I)``.
@@ -121,11 +76,24 @@ class GaussianEvent:
     noise: Noise = "float"
 
     def __post_init__(self) -> None:
-        check_releases(self)
+        check("noise_multiplier", self.noise_multiplier, MULTIPLIER)
+        check("n_steps", self.n_steps, COUNT)
+        check("sampling_rate", self.sampling_rate, _RATE)
+        check("noise", self.noise, *NOISE)
+        if self.noise == "discrete" and self.sampling_rate < 1:
+            raise ValueError(
+                f"sampling_rate={self.sampling_rate!r} cannot be accounted for with noise='discrete'; use "
+                "the full batch (1) or noise='float'."
+            )
+        vars(self).update(
+            noise_multiplier=float(self.noise_multiplier),
+            n_steps=int(self.n_steps),
+            sampling_rate=float(self.sampling_rate),
+        )
 
     @property
     def unamplified(self) -> "GaussianEvent":
-        """Itself."""
+        """The Gaussian releases of the event, which a subclass may amplify; here itself."""
         return self
 
     def mu(self, neighboring: Neighboring) -> float | None:
@@ -201,7 +169,11 @@ class OtherRelease:
         return cls(epsilon, delta)
 
 
-def accountant_name(event: Event) -> str:
+#: A function from noise multiplier, steps, sampling rate and kind of noise to the event of a run.
+EventFamily = Callable[[float, int, float, Noise], GaussianEvent]
+
+
+def accountant_name(event: GaussianEvent) -> str:
     """The report's name for the accountant of ``event``."""
     releases = event.unamplified
     if releases.sampling_rate < 1:
