@@ -6,6 +6,7 @@ all of them. Each private label is then one of these classes, or is refused.
 
 import csv
 import re
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
@@ -88,9 +89,8 @@ def as_classes(
     private: bool = False,
 ) -> Array:
     """Labels as entries of ``classes``, which come from ``source``; spelling decides, and types do not."""
-    table = _Places(classes)
     cells = y.tolist()
-    places = [table.of(cell) for cell in cells]
+    places = [*map(_places_in(classes), cells)]
     if None in places:
         # No message names a private label or its row.
         label = "a label" if private else f"the label {cells[places.index(None)]!r}"
@@ -101,27 +101,25 @@ def as_classes(
     return classes[np.array(places, dtype=np.intp)]
 
 
-class _Places:
-    """Places of classes by their spelling; each label is looked up independently of the others."""
+def _places_in(classes: Array) -> Callable[[Any], int | None]:
+    """A function from a label to the place of its class, by its spelling; None for another label."""
+    texts = [_label_text(value) for value in classes.tolist()]
+    places = dict(zip(texts, range(len(texts)), strict=True))
+    stripped = [text.strip() for text in texts]
+    bare = {text: place for place, text in enumerate(stripped) if stripped.count(text) == 1}
 
-    def __init__(self, classes: Array) -> None:
-        texts = [_label_text(value) for value in classes.tolist()]
-        self._kind = classes.dtype.kind
-        self._places = dict(zip(texts, range(len(texts)), strict=True))
-        bare = [text.strip() for text in texts]
-        self._bare = {text: place for place, text in enumerate(bare) if bare.count(text) == 1}
-
-    def of(self, cell: Any) -> int | None:
-        """The place of the class of a label; None for another label."""
+    def place_of(cell: Any) -> int | None:
         text = _label_text(cell)
-        if text in self._places:
-            return self._places[text]
+        if text in places:
+            return places[text]
         text = text.strip()
-        if self._kind in "iuf" and NUMBER.fullmatch(text):
+        if classes.dtype.kind in "iuf" and NUMBER.fullmatch(text):
             text = _label_text(float(text))
-        elif self._kind == "b":
+        elif classes.dtype.kind == "b":
             text = text.capitalize()
-        return self._bare.get(text)
+        return bare.get(text)
+
+    return place_of
 
 
 def _label_text(value: Any) -> str:
@@ -158,9 +156,9 @@ def read_weights(text: str, classes: Array) -> Any:
     """``--class-weight``: "balanced", or weights of some of the ``classes``."""
     if text == "balanced":
         return text
-    table, weights = _Places(classes), {}
+    place_of, weights = _places_in(classes), {}
     for name, weight in read_pairs(text, "--class-weight", "A=1,B=5"):
-        place = table.of(name)
+        place = place_of(name)
         if place is None:
             raise InputError(
                 f"--class-weight {text!r} names {name!r}, which is not one of the classes "

@@ -78,8 +78,7 @@ class LedgerDisplay(Display):
         ValueError
             If ``over`` has another value, or nothing was charged yet.
         """
-        if over not in ("time", "charges"):
-            raise ValueError(f"over={over!r} must be 'time' or 'charges'.")
+        check("over", over, "time", "charges")
         report = ledger.report()
         if not report.charges:
             raise ValueError(
