@@ -54,11 +54,3 @@ def test_one_public_row(fit, rows, fit_intercept):
             {"classes": [0, 1, 2], "fit_intercept": fit_intercept}, X_pub=rows.X_pub[:1], y_pub=rows.y_pub[:1]
         )
     assert np.all(np.isfinite(clf.coef_))
-
-
-def test_a_failed_second_fit_keeps_no_half_state(fit, rows):
-    clf = fit()
-    before = clf.coef_.copy()
-    with pytest.raises(ValueError, match="epsilon"):
-        clf.set_params(epsilon=0).fit(*rows)
-    np.testing.assert_array_equal(clf.coef_, before)
