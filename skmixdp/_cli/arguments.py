@@ -68,15 +68,6 @@ _EXCLUDES = (
     *(("checkpoint", name, "the fit could not be repeated") for name in ("hold_out_public", "random_state")),
 )
 
-#: Flags of a ledger.
-_LEDGER = {
-    "--ledger FILE": "ledger to charge; made if missing (.sqlite)",
-    "--dataset NAME": "the ledger's name of the private rows' data set",
-    "--purpose TEXT": "what the charge is for",
-    "--ledger-epsilon EPSILON": "budget of the data set, if the ledger does not know it yet",
-    "--ledger-delta DELTA": "delta of that budget (default: --delta)",
-}
-
 
 class Parser(argparse.ArgumentParser):
     """A parser that refuses abbreviations and reports a bad argument in one line.
@@ -258,7 +249,14 @@ def add_terms_to(parser: Parser, owner: Any, **flags: str) -> None:
     delta = "--delta well below 1 / private rows"
     common = {"epsilon": "--epsilon", "delta": delta, "neighboring": "--neighboring"}
     parser.add_parameters("budget", owner, **common, **flags, random_state=seed)
-    parser.add("ledger", _LEDGER)
+    texts = {
+        "--ledger FILE": "ledger to charge; made if missing (.sqlite)",
+        "--dataset NAME": "the ledger's name of the private rows' data set",
+        "--purpose TEXT": "what the charge is for",
+        "--ledger-epsilon EPSILON": "budget of the data set, if the ledger does not know it yet",
+        "--ledger-delta DELTA": "delta of that budget (default: --delta)",
+    }
+    parser.add("ledger", texts)
 
 
 def check_flags(args: argparse.Namespace, flags: Mapping[str, str]) -> None:

@@ -67,8 +67,7 @@ def add_to(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Check the arguments, predict and write the predictions."""
-    if args.out is not None:
-        check_outputs({"--out": args.out}, [args.model, args.rows], force=args.force, ending=".csv")
+    check_outputs({"--out": args.out}, [args.model, args.rows], force=args.force, ending=".csv")
     model, encoder = unpacked(load_model(args.model))
     needed = ("predict", *(("predict_proba", "classes_") if args.proba else ()), "n_features_in_")
     absent = [name for name in needed if not hasattr(model, name)]

@@ -10,11 +10,6 @@ from ..privacy.report import RELATION_WORDS, first_line
 _BOX = """<div style='border: 1px solid currentColor; border-radius: 4px; padding: 0.5em 0.8em; \
 margin-top: 0.5em; display: inline-block; max-width: 60em'>{{ body | safe }}</div>"""
 
-_HOLDS_A_RECORD = (
-    "It holds the privacy loss of each private row, which is itself private: del estimator.per_instance_ "
-    "before sharing it."
-)
-
 
 def estimator_page(estimator: BaseEstimator, first: str) -> str:
     """The HTML of scikit-learn for an estimator, below a ``first`` line and above a box on its last step."""
@@ -22,7 +17,11 @@ def estimator_page(estimator: BaseEstimator, first: str) -> str:
     report = report_of(head)
     sections = [Section(paragraphs=_promise(head))] if report is None else report._sections()
     if record_of(head) is not None:
-        sections.append(Section(notes=[_HOLDS_A_RECORD]))
+        note = (
+            "It holds the privacy loss of each private row, which is itself private: del "
+            "estimator.per_instance_ before sharing it."
+        )
+        sections.append(Section(notes=[note]))
     body = as_html("" if report is None else report.no_guarantee, sections)
     return as_html(first, []) + str(estimator_html_repr(estimator)) + html(_BOX, body=body)
 

@@ -51,13 +51,6 @@ def _is_entry(pair: Any) -> bool:
     return isinstance(pair, tuple) and len(pair) == 2 and TEXT.admits(pair[0]) and FINITE.admits(pair[1])
 
 
-#: On what a bound on attackers rests.
-_TERMS = (
-    "This holds for any attacker, even one who knows all other rows and everything public, if both answers "
-    "were equally likely before."
-)
-
-
 class PrivacyLeakWarning(UserWarning):
     """A fit reads something from private rows that the guarantee does not cover."""
 
@@ -116,7 +109,10 @@ def attack_section(success: float, words: str, when: str = "") -> Section:
     """A bound on the success of an attacker, on a scale and, unless there is none, in ``words``."""
     if not words:
         return Section(scale=success)
-    claim = sentence(f"{when} an attacker {words}. {_TERMS}".strip())
+    claim = sentence(
+        f"{when} an attacker {words}. This holds for any attacker, even one who knows all other rows and "
+        "everything public, if both answers were equally likely before.".strip()
+    )
     return Section(paragraphs=[claim], scale=success)
 
 

@@ -171,7 +171,8 @@ class PrivacyLedger(Shared):
             return old or new
 
         old = self._store.transact(work, write=True)
-        for parameter in ("epsilon", "delta", "neighboring", "composition", "unit", *_OTHERS):
+        fixed = ("epsilon", "delta", "neighboring", "composition", "unit", "others_epsilon", "others_delta")
+        for parameter in fixed:
             value = vars(new)[parameter]
             if value is not None and value != vars(old)[parameter]:
                 raise ValueError(
@@ -511,10 +512,6 @@ class LedgerDataset(Shared):
     def __repr__(self) -> str:
         purpose = f".for_purpose({self.purpose!r})" if self.purpose else ""
         return f"{self.ledger!r}[{self.name!r}]{purpose}"
-
-
-#: Fields of an account for the parameter ``others``.
-_OTHERS = ("others_epsilon", "others_delta")
 
 
 def _reserved(others: Any, epsilon: float, delta: float) -> tuple[float, float]:

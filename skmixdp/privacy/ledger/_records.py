@@ -16,7 +16,11 @@ from ..accounting.selection import SelectionEvent
 _Kind = TypeVar("_Kind", bound=type)
 
 #: Registered classes of events, by name.
-_KINDS: dict[str, type] = {}
+_KINDS: dict[str, type] = {
+    "gaussian": GaussianEvent,
+    "other_release": OtherRelease,
+    "selection": SelectionEvent,
+}
 
 
 class UnknownKindError(ValueError):
@@ -39,11 +43,6 @@ def register_event(name: str) -> Callable[[_Kind], _Kind]:
         return kind
 
     return register
-
-
-register_event("gaussian")(GaussianEvent)
-register_event("other_release")(OtherRelease)
-register_event("selection")(SelectionEvent)
 
 
 def event_to_json(event: object) -> str:
