@@ -158,9 +158,8 @@ def check_sums(accounts: Sequence[Account], charges: Sequence[Charge]) -> None:
     """Refuse accounts whose count or sum is not that of their charges, which are all of them."""
     counts = Counter(charge.dataset for charge in charges)
     events: dict[str, Counter[Any]] = defaultdict(Counter)
-    for charge in charges:
-        if charge.outcome != UNUSED:
-            events[charge.dataset][charge.event] += 1
+    for charge in [charge for charge in charges if charge.outcome != UNUSED]:
+        events[charge.dataset][charge.event] += 1
     for account in accounts:
         name = account.dataset
         if account.n_charges != counts[name] or not account.agrees_with(events[name]):
