@@ -95,3 +95,18 @@ def test_several_labels_are_found_as_well_with_more_budget():
     heads = [head(epsilon, classes=range(4)).fit(X[:1500], Y[:1500]) for epsilon in EPSILONS]
     scores = [np.mean(one.predict(X[1500:]) == Y[1500:]) for one in heads]
     assert np.all(np.diff(scores) > -0.01), scores
+
+
+def test_few_rows_of_centred_columns_are_mapped_by_their_directions():
+    rng, k, d, n = np.random.default_rng(0), 20, 12, 1500
+    means = rng.normal(size=(k, d)) @ (rng.normal(size=(d, d)) * np.geomspace(1, 0.1, d))
+    within = rng.normal(size=(d, d)) * np.geomspace(1, 0.05, d)[:, np.newaxis]
+    y = rng.integers(k, size=2 * n)
+    X = means[y] + rng.normal(size=(2 * n, d)) @ within + 50
+    few, more = (
+        MixedDPLogisticRegression(epsilon=epsilon, classes=range(k), random_state=0).fit(X[:n], y[:n])
+        for epsilon in (0.7, 1.0)
+    )
+    assert "directions" in dict(few.privacy_.shares) and "directions" not in dict(more.privacy_.shares)
+    loss, longer = (log_loss(y[n:], each.predict_proba(X[n:])) for each in (few, more))
+    assert longer < loss < 1.55  # 1.73 where rows keep their length
