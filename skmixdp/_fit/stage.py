@@ -437,7 +437,7 @@ class Fit:
         """Those of the stages that have not run and have a price, from a place on, with their places."""
         run, traits = {payment.place for payment in self.payments if not payment.unused}, self.traits
         for place, stage in enumerate(stages[first:], first):
-            if place in run or not traits.issuperset(stage.needs):
+            if place in run or not all(traits[name] for name in stage.needs):
                 continue
             if (price := stage.price(self)) is not None:
                 yield place, stage, price
@@ -484,10 +484,10 @@ class Fit:
     # -- facts -----------------------------------------------------------------------------
 
     @property
-    def traits(self) -> set[str]:
+    def traits(self) -> dict[str, bool]:
         """What stages need, by public facts: the kind of the labels, the budget, and what rows are like."""
         loss, weights, settings = self.data.loss, self.weights, self.settings
-        traits = {
+        return {
             "targets": loss.quadratic,
             "probabilities": not loss.quadratic,
             "labels": not (loss.quadratic or loss.has_classes),
@@ -500,7 +500,6 @@ class Fit:
             "inexact sums": not self.data.private.exact,
             "unit rows": self.mapping.row_map.unit_first and settings.known_map is None,
         }
-        return {name for name, holds in traits.items() if holds}
 
     @property
     def budget(self) -> Budget:
