@@ -85,7 +85,6 @@ ALLOWED = {
     "_fit/stage.py::Weights.applied": (1, "public"),
     "_fit/stage.py::Weights.of_public": (2, "public"),
     "_fit/stages/training.py::_moves": (1, "public"),
-    "_fit/stages/training.py::_start_of.start": (1, "released"),
     "_fit/stages/labels.py::ClassCounts.run": (1, "released"),
     "_fit/stages/labels.py::_warn_of_hidden": (1, "released"),
     "_fit/stage.py::Labels.rarest": (1, "released"),

@@ -152,7 +152,7 @@ def _start_of(fit: Fit, moves: Array) -> Callable[[PublicData], Array]:
             return np.asarray(init.start(classes, data, widen))
         public = init == "public" and data.n_rows > 0
         W: Array = data.solution if public else np.zeros((data.loss.n_outputs, data.X.shape[1]))
-        if moves.any() and row_map.intercept_value is not None:
+        if row_map.intercept_value is not None:
             W = W.copy()
             W[:, -1] += moves / row_map.intercept_value
         return W
