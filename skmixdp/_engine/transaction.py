@@ -55,7 +55,7 @@ _Result = TypeVar("_Result")
 #: Multiplications in a pass from which several threads save time.
 _MUCH_WORK = 70_000_000
 
-#: Releases of this context that were charged before they began, and have not begun.
+#: Releases of this context whose charge is reserved, and that have not begun yet.
 _RESERVED: ContextVar[list["Transaction"] | None] = ContextVar("reserved", default=None)
 
 _AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argument, not on a proof"

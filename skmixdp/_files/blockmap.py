@@ -76,7 +76,7 @@ class BlockMap:
             factor = float(whitening.factors.min(initial=whitening.rest))
             if factor >= _MILD:  # with smaller ones, sums would be imprecise
                 self.whitening, self.stretch = whitening, 1 / factor
-                self._shortest /= _MILD  # factors grow by the inverse of the whitening
+                self._shortest /= _MILD  # whitened rows may be shorter by this factor
                 row_map = replace(row_map, whitening=None, intercept_value=None)
         self._map = row_map
         #: Whether mapped rows are whitened. Products round a row differently in blocks of other sizes.

@@ -463,7 +463,7 @@ def clipped_piece_sums(
                 _add_two_piece_outputs(*x, of_vertices[j:], of_lines[j:], weights[j], weights[j + 1])
             else:
                 _add_piece_outputs(*x, of_vertices[j], of_lines[j], weights[j])
-        Z[:] = _ZERO  # the outputs of the last of several classes
+        Z[:] = _ZERO  # of several classes, the last one has outputs of zero
         for j in range(k):
             for i in range(n):
                 Z[j, i] = f[i] * weights[j, i] + constants[j]

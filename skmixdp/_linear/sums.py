@@ -15,16 +15,16 @@ from numpy.typing import DTypeLike, NDArray
 
 FloatArray = NDArray[np.floating[Any]]
 
-#: Rows whose terms are added in single precision, in any order.
+#: Number of rows whose terms are added in single precision, in any order.
 PANEL_ROWS = 384
 
-#: Rows whose terms are added in double precision, in any order.
+#: Number of rows whose terms are added in double precision, in any order.
 BLOCK_ROWS = 2**16
 
-#: Panels whose sums are added in single precision, before they are added in double precision.
+#: Number of panels whose sums are added in single precision. Their total is then added in double precision.
 _PANELS = 6
 
-#: Sums in double precision that are added at each level of a cascade.
+#: Number of double-precision sums that one level of a cascade adds before it passes on the total.
 _FAN_IN = 16
 
 #: Rounding of a :class:`Cascade` of up to 16**8 double-precision sums, in units of the roundoff and of all
@@ -82,7 +82,7 @@ class SumError:
     n_rows: int = 0
 
     def of(self, longest_term: float, later_roundings: float = 0.0) -> float:
-        """Bound on the L2 norm of the change in rounding, for terms of norm at most ``longest_term``.
+        """Bound on how far one row moves the rounding (L2), for terms of norm at most ``longest_term``.
 
         ``later_roundings`` bounds the rounding of what is computed from the sum, relative to the sum's norm.
         """

@@ -227,7 +227,7 @@ _setting = threading.Lock()
 
 @contextmanager
 def worker_session() -> Iterator[None]:
-    """A context in which :func:`in_parallel` has threads, if BLAS may use several; BLAS has one within."""
+    """A context that gives :func:`in_parallel` the threads that BLAS may use, and leaves one to BLAS."""
     n_threads = 1 if _helpers.get() is not None else min(_allowed_threads(), _MOST_PARTS)
     if n_threads < 2:
         yield

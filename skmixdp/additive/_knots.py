@@ -364,7 +364,7 @@ class _Histogram:
         return self.ends[first], self.ends[last], np.add.reduceat(self.seen, first)
 
     def is_of_values(self, n_rows: float, n_knots: int, width: float | None = None) -> bool:
-        """Whether nearly all rows are in few runs, each narrow relative to the gaps between."""
+        """Whether the column seems to have few values: nearly all rows are in few narrow runs of bins."""
         lows, highs, _ = self.runs
         if width is None:
             width = _NARROW if len(lows) == 2 else _NARROW_OF_FEW

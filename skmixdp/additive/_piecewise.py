@@ -38,7 +38,7 @@ _MOST_ROWS = 2**13
 #: Most numbers in curves of which SciPy's arrays are kept, with 24 bytes for each.
 _MOST_KEPT = 2_500_000
 
-#: Most outputs for the loops that clip.
+#: Largest number of outputs for which compiled loops clip.
 _FEW_OUTPUTS = 6
 
 #: Rows that are measured at a time.

@@ -86,7 +86,7 @@ def check_factory(factory: object) -> Any:
     for estimator in (first, second):
         if not callable(getattr(estimator, "fit", None)):
             raise TypeError(f"factory returns {estimator!r}, which has no fit; return an estimator.")
-        steps = list(steps_of(estimator))  # some of a pipeline may be texts
+        steps = list(steps_of(estimator))  # steps of a pipeline may be strings, such as "passthrough"
         parameters = [step.get_params(deep=False) for step in steps if isinstance(step, BaseEstimator)]
         if any(map(report_of, steps)):
             raise ValueError("factory returns a fitted estimator; return a fresh one, by clone(estimator).")

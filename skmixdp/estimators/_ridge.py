@@ -216,7 +216,7 @@ class RidgeHead(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: ignore[
         if self.batch_size is None and budget.is_divisible:
             price = target_share(budget.mu, n_rows, n_targets) or None
         else:
-            # Not with one public row: the plan would change once the scale is known.
+            # With one public row the scale is not learned, since the plan would change once it is known.
             enough = budget.n_steps is None or budget.n_steps >= _FEWEST_STEPS
             possible = enough and y_pub is None and self._chosen_algorithm().admits_releases
             price = Steps(TARGET_RELEASES) if possible else None

@@ -111,6 +111,6 @@ class Encoded:
         return {j: declared[place] for j, place in enumerate(self.retained.tolist()) if place in declared}
 
     def in_cells(self, design: Design) -> Design:
-        """A design in the units of the cells of the table."""
+        """A design of scaled columns, converted to the units of the table's cells."""
         center, scale = self.center[design.columns], self.scale[design.columns]
         return Design(design.columns, center + scale * design.center, scale * design.spread)

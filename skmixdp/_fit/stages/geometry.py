@@ -298,10 +298,11 @@ _RAISED = 0.05
 
 #: Share of mu squared for the second moments that map the rows of a regression.
 _MAP_SHARE = 0.1
-#: Number of these second moments. The last one is that of mapped rows, whose small eigenvalues are larger.
+#: Number of second moments for the map. Each after the first is that of rows under the map so far, in
+#: which small eigenvalues are larger and so less noisy.
 _MAP_ROUNDS = 2
-#: Largest noise in them, in mean eigenvalues of rows of the largest length. Of 54 problems with 10 to 100
-#: columns, none lost more than 0.002 of R2 below it, and many lost above it.
+#: Largest noise in these moments, in mean eigenvalues of rows of the largest length. Of 54 problems with
+#: 10 to 100 columns, none lost more than 0.002 of R2 below it, and many lost above it.
 _MOST_NOISE_OF_MAP = 0.9
 #: Fewest rows, times mu, for a map: with fewer, two small tables lost up to 0.5 of R2.
 _FEWEST_OF_MAP = 400.0
@@ -313,7 +314,7 @@ _LEAST_FLOOR = 1e-9
 _LENGTHS = 2.0
 #: Factor of the largest second moment, since rows of another map were cut before it was known.
 _MARGIN = 1.5
-#: The constant in rows whose second moment also tells their mean.
+#: Constant column that is appended to rows, so that their second moment includes their mean.
 _CONSTANT = 0.3
 
 

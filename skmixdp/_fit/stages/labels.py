@@ -203,7 +203,7 @@ def noisy_targets(
 
 def _places_of_targets(Z: FloatArray, block: Block, edges: tuple[FloatArray, ...]) -> Contribution:
     """Bins (rows, k) of targets between the edges of each; the end bins have all values outside."""
-    targets = np.asarray(block.y, np.float64).T  # with a weight, where labels carry weights
+    targets = np.asarray(block.y, np.float64).T  # a last column of weights is left out below
     places = [np.searchsorted(ends, each, "right") for ends, each in zip(edges, targets, strict=False)]
     return None, BinCounts(np.stack(places, axis=1), len(edges[0]) + 1)
 
