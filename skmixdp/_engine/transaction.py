@@ -254,7 +254,7 @@ def charged(transactions: Sequence[Transaction]) -> Iterator[None]:
     with ExitStack() as outcomes:
         for group in _grouped_by_ledger(transactions):
             new = [each for each in group if each.charge is None]
-            requests = [(each.ledger, _request(each) | _reserved_for(each)) for each in new]
+            requests = [(each.ledger, _charge_arguments(each) | _reserved_for(each)) for each in new]
             for each, charge in zip(new, charge_together(requests), strict=True):
                 each.charge = charge
             for each in group:
@@ -288,7 +288,7 @@ def reserved(transactions: Sequence[Transaction]) -> Iterator[None]:
     token = _RESERVED.set(reservations)
     try:
         for group in _grouped_by_ledger(transactions):
-            requests = [(each.ledger, _request(each)) for each in group]
+            requests = [(each.ledger, _charge_arguments(each)) for each in group]
             for each, charge in zip(group, charge_together(requests, RESERVED), strict=True):
                 each.charge = charge
                 charged.append((each.ledger, charge))
@@ -329,7 +329,7 @@ def _grouped_by_ledger(transactions: Sequence[Transaction]) -> list[list[Transac
     return list(ledgers.values())
 
 
-def _request(transaction: Transaction) -> dict[str, Any]:
+def _charge_arguments(transaction: Transaction) -> dict[str, Any]:
     """The arguments of a charge."""
     name, n_units, unit = transaction.name, transaction.n_units, transaction.unit
     return {

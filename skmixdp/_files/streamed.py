@@ -183,7 +183,7 @@ class StreamedTable(Table):
                 first += len(piece)
         return X
 
-    def _mapped(self) -> list[Shard]:
+    def _memory_mapped(self) -> list[Shard]:
         """The shards, all of them memory-mapped; rows in other formats are decoded first."""
         if self._is_mapped:
             return self._shards
@@ -196,7 +196,7 @@ class StreamedTable(Table):
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         if not self._is_narrow or self._is_mapped or exact:
-            return StreamedRows(self._mapped(), y, row_map, dtype, exact=exact)
+            return StreamedRows(self._memory_mapped(), y, row_map, dtype, exact=exact)
         # Later passes may need a column more, and a full disk must be refused before the charge.
         temporary_memory(self.shape[0], self.shape[1] + 1, dtype)
         return InMemoryRows.mapped(self._decoded, y, row_map, dtype, memory=temporary_memory)

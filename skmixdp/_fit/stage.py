@@ -443,7 +443,7 @@ class Fit:
                 yield place, stage, price
 
     @property
-    def n_first(self) -> int:
+    def n_steps_before(self) -> int:
         """Number of steps of the plan before those of the training."""
         return sum(payment.price for payment in self.payments if isinstance(payment.price, Steps))
 
@@ -455,7 +455,7 @@ class Fit:
     @property
     def shares(self) -> tuple[tuple[str, float], ...]:
         """The lines of the report: shares of mu squared, or of the steps."""
-        total = self.n_first
+        total = self.n_steps_before
         return tuple(
             (line, price / total if isinstance(price, Steps) else price)
             for _, line, price, _ in self.payments

@@ -271,7 +271,7 @@ def unchanged(n_features: int) -> Basis:
 
 @np.errstate(over="ignore")  # what overflows is beyond the outermost points
 def _pieces(values: FloatArray, points: FloatArray) -> tuple[NDArray[np.uint8], FloatArray]:
-    """Each value's piece between points and place in [0, 1] there; missing values have a piece of their own."""
+    """The piece of each value between points and its place in [0, 1] there; if missing, one piece more."""
     missing = np.isnan(values)
     piece = np.zeros(len(values), np.uint8)
     for point in points[1:-1]:

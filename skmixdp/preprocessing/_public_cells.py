@@ -77,7 +77,7 @@ def remedy_for_odd_cells(name: str, cells: Sequence[Any]) -> str:
     present = [cell for cell in cells if not is_missing(cell)]
     what = f"most public cells of the column {name!r} are"
     ways = {"number": quantity_of, "date": days_of, "amount": amount_of}
-    read = {kind: _share(present, way) for kind, way in ways.items()}
+    read = {kind: _share_read(present, way) for kind, way in ways.items()}
     kind = max(read, key=lambda each: read[each])  # the first of equal ones
     if read[kind] >= 0.5:
         others = "written with signs" if kind == "amount" else "while others are texts"
@@ -93,9 +93,9 @@ def remedy_for_odd_cells(name: str, cells: Sequence[Any]) -> str:
     some = with_digits[:3]
     signs = set().union(*some)  # formats without them are not tried: each is slow
     forms_of_some = [
-        form for form, own in _SIGNS.items() if own <= signs and _share(some, partial(days_of, form=form))
+        form for form, own in _SIGNS.items() if own <= signs and _share_read(some, partial(days_of, form=form))
     ]
-    shares = {form: _share(texts, partial(days_of, form=form)) for form in forms_of_some}
+    shares = {form: _share_read(texts, partial(days_of, form=form)) for form in forms_of_some}
     best = [form for form, share in shares.items() if share == max(shares.values()) >= 0.5]
     if not best:
         return ""
@@ -103,7 +103,7 @@ def remedy_for_odd_cells(name: str, cells: Sequence[Any]) -> str:
     return f"{what} dates that are not ISO 8601; declare their format by {forms}, or declare 'category'."
 
 
-def _share(cells: Sequence[Any], read: Callable[[Any], float]) -> float:
+def _share_read(cells: Sequence[Any], read: Callable[[Any], float]) -> float:
     """The share of cells that can be read."""
     values = [read(cell) for cell in cells]
     return sum(value == value for value in values) / max(len(values), 1)

@@ -219,7 +219,7 @@ class MeanPrediction(Stage):
     needs = ("divides after",)
 
     def price(self, fit: Fit) -> Price | None:
-        loss, logits = fit.data.loss, _logits(fit)
+        loss, logits = fit.data.loss, _logits_of_shares(fit)
         if logits is None:
             return None
         strength, weighted = fit.settings.logit_adjustment, fit.weights.of_any_class
@@ -230,7 +230,7 @@ class MeanPrediction(Stage):
         return share or None if weighted or float(np.abs(logits).max()) > -logit(RARE) else None
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        logits, constant = _logits(fit), fit.mapping.row_map.intercept_value
+        logits, constant = _logits_of_shares(fit), fit.mapping.row_map.intercept_value
         assert fit.head is not None and fit.plan is not None and logits is not None and constant is not None
         moved = partial(
             at_shares,
@@ -244,7 +244,7 @@ class MeanPrediction(Stage):
         return fit.spent(self, price, head=replace(fit.head, W=W))
 
 
-def _logits(fit: Fit) -> FloatArray | None:
+def _logits_of_shares(fit: Fit) -> FloatArray | None:
     """The logits (k,) of the shares that mean predictions should have; None if nothing tells them."""
     if fit.weights.n_counted and fit.mapping.row_map.intercept_value is not None:
         return np.zeros(fit.data.loss.n_outputs)  # balanced classes

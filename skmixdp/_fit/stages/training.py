@@ -97,14 +97,14 @@ def planned(fit: Fit) -> Fit:
     if private.record is not None and plan.event.unamplified is not plan.event:
         recorded = fit.tasks.estimator.record_per_instance
         refuse_record(recorded, "ModelMix, whose guarantee rests on mixing", "another algorithm")
-    if n_first := all_spent.n_first:
-        if plan.n_steps <= n_first:
+    if n_steps_before := all_spent.n_steps_before:
+        if plan.n_steps <= n_steps_before:
             raise ValueError(
                 f"the budget is enough for {plan.n_steps} releases, and the scale of the targets needs "
-                f"{n_first} before the first step; pass target_scale from prior knowledge, "
+                f"{n_steps_before} before the first step; pass target_scale from prior knowledge, "
                 "or a larger noise_multiplier."
             )
-        plan = replace(plan, n_steps=plan.n_steps - n_first)
+        plan = replace(plan, n_steps=plan.n_steps - n_steps_before)
     return replace(fit, plan=plan)
 
 
@@ -277,7 +277,7 @@ class Training(Stage):
 
     def lines(self, fit: Fit, price: Price) -> tuple[tuple[str, Price], ...]:
         assert fit.plan is not None
-        if fit.n_first:
+        if fit.n_steps_before:
             return ((self.name, Steps(fit.plan.n_steps)),)
         return ((self.name, price),) if price < 1 else ()
 

@@ -43,7 +43,7 @@ def run(encoder: Encoder, items: Items, places: Sequence[int], settings: Setting
     waiting: deque[tuple[list[int], Callable[[], NDArray[np.float32]], list[Skipped]]] = deque()
     for numbers, batch, failures in _load(encoder, items, places, settings):
         rows = torch.empty((0, encoder.n_outputs)) if batch is None else forward(batch)
-        waiting.append((numbers, _fetch(rows), failures))
+        waiting.append((numbers, _start_fetch(rows), failures))
         if len(waiting) > int(cuda):
             numbers, fetch, failed = waiting.popleft()
             yield numbers, fetch(), failed
@@ -51,8 +51,8 @@ def run(encoder: Encoder, items: Items, places: Sequence[int], settings: Setting
         yield numbers, fetch(), failed
 
 
-def _fetch(rows: Tensor) -> Callable[[], NDArray[np.float32]]:
-    """A function that returns rows on the host; from a GPU they are copied while others are computed."""
+def _start_fetch(rows: Tensor) -> Callable[[], NDArray[np.float32]]:
+    """Start to copy rows from a GPU to the host, and return a function that waits for them and returns them."""
     event: Any = None
     if rows.is_cuda:
         stream = torch.cuda.current_stream(rows.device)

@@ -27,7 +27,7 @@ from ...privacy.notebook import GuaranteeBoxMixin
 from ...privacy.units import unit_of
 from .._public import DelegatingMixin, check_routing, delegated
 from .plan import ALLOWED, Candidates, SearchPlan, check_head, make_plan
-from .resume import Progress, progress_of, resumed
+from .resume import Progress, interrupted_plan, progress_of
 from .trials import (
     SearchData,
     draw_trials,
@@ -252,7 +252,7 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
             )
             with progress_of(self.memory, key) as progress, ExitStack() as charge:
                 shown: set[Key] = set()
-                drawn, transaction.charge = resumed(self, progress)
+                drawn, transaction.charge = interrupted_plan(self, progress)
                 if drawn is None:
                     drawn = draw_trials(self, plan, candidates, rows, transaction, shown)
                     progress.save(drawn)

@@ -89,7 +89,7 @@ class Progress:
         return Memory(self._folder, verbose=0)
 
 
-def resumed(search: Any, progress: Progress) -> tuple[Any, Charge | None]:
+def interrupted_plan(search: Any, progress: Progress) -> tuple[Any, Charge | None]:
     """The plan of an interrupted search, and its charge in the search's ledger; None without it."""
     plan = progress.load()
     if plan is None or search.ledger is None:
