@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.structure`` prints the lines of the package, whose number may only fall, and those of
 its :data:`ROOMS`. The core is what a linear head needs: preprocessing, fits, budgets, searches and
-evaluation. The rest is in annexes. The core imports none: one table (``_utils/annexes.py``) imports them
+evaluation. The rest is in annexes. The core imports none: one table (``_utils/lazy_imports.py``) imports them
 on first use.
 
 It also prints circles of modules, imports from a lower floor to a higher one, and imports from the core to

@@ -3,11 +3,11 @@
 The estimators follow scikit-learn. Their attribute ``privacy_`` states the guarantee.
 """
 
-from ._utils import quiet_interrupts as quiet_interrupts  # isort: split
+from ._utils import ctrl_c_at_start as ctrl_c_at_start  # isort: split
 
 from typing import TYPE_CHECKING
 
-from ._utils.annexes import late_names
+from ._utils.lazy_imports import late_names
 from ._version import __version__ as __version__
 from .estimators import (
     MixedDPLogisticRegression,

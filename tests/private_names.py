@@ -126,7 +126,7 @@ NAMES = {
     "skmixdp._torch.modules.rows": "_LANES _rounded_sums",
     "skmixdp._torch.tensors": "TorchRows TorchTable add_tensor_products full_precision mapped",
     "skmixdp._utils": "files process validation",
-    "skmixdp._utils.annexes": "PLACES annex",
+    "skmixdp._utils.lazy_imports": "PLACES annex",
     "skmixdp._utils.documents": "Section as_html as_markdown as_text html",
     "skmixdp._utils.files": "sync_folder write_arrays written_whole",
     "skmixdp._utils.process": (

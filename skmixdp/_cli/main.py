@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         close = next(filter(None, (suggestion(word, args.parser.flags()) for word in unknown)), None)
         args.parser.error(f"unrecognized arguments: {' '.join(unknown)}{f', {close}?' if close else ''}")
     flags = args.parser.parameters
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # set by quiet_interrupts, which has ended
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # set by ctrl_c_at_start, which has ended
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         quiet = no_bars() if args.quiet else nullcontext()

@@ -18,8 +18,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from .._linear.arrays import FloatArray, row_slices
-from .._utils.annexes import annex
 from .._utils.frames import is_frame, numeric_frame
+from .._utils.lazy_imports import annex
 from .._utils.validation import check_size, check_table, listed, shown, sources_of
 from .blockwise import InMemoryRows
 from .row_map import UNCHANGED, RowMap

@@ -6,7 +6,7 @@ Those of papers are annexes: each is imported when its name is first used.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .._utils.annexes import annex, late_names
+from .._utils.lazy_imports import annex, late_names
 from ._base import Algorithm
 from .adamix import AdaMix
 from .auto import Auto

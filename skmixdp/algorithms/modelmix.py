@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from .._utils.annexes import late_names
+from .._utils.lazy_imports import late_names
 
 if TYPE_CHECKING:
     from .._papers.modelmix.algorithm import ModelMix, ModelMixEvent, modelmix_epsilon

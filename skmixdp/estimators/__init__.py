@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from .._utils.annexes import late_names
+from .._utils.lazy_imports import late_names
 from ._base import fit_many
 from ._logistic import MixedDPLogisticRegression
 from ._pipeline import PrivatePipeline, private_pipeline

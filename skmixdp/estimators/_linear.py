@@ -23,7 +23,7 @@ from .._rows.persons import PersonTable
 from .._rows.row_map import RowMap, TargetMap
 from .._rows.source import Table
 from .._rows.table import check_private_rows, groups_of, labels_of
-from .._utils.annexes import annex
+from .._utils.lazy_imports import annex
 from .._utils.models import names_of_features
 from .._utils.validation import FLAG, NON_NEGATIVE, Allowed, Number, check_params, is_empty, shown, sources_of
 from ..algorithms import BY_NAME, Algorithm, Auto

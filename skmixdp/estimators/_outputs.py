@@ -19,8 +19,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._linear.arrays import row_slices
 from .._rows.sparse import centered_products, centered_sparse_rows, scaled_first
 from .._rows.table import check_columns, finite_rows, header, is_dask, special_table
-from .._utils.annexes import annex
 from .._utils.frames import is_frame
+from .._utils.lazy_imports import annex
 from .._utils.process import own_errors, own_state
 from .._utils.validation import rows_to_transform
 

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._engine import Transaction, charging_steps, future_transaction, reserved
 from .._rows.table import groups_of, labels_of
-from .._utils.annexes import annex
 from .._utils.frames import n_rows_of
+from .._utils.lazy_imports import annex
 from .._utils.models import report_of
 from .._utils.process import own_state
 from .._utils.validation import shown

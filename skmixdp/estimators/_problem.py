@@ -14,8 +14,8 @@ from .._rows.row_map import TargetMap
 from .._rows.source import Table
 from .._rows.sparse import check_indices
 from .._rows.table import check_classes, encode_labels, from_device
-from .._utils.annexes import annex
 from .._utils.frames import numeric_frame
+from .._utils.lazy_imports import annex
 from .._utils.process import warn
 from .._utils.validation import (
     NON_NEGATIVE,

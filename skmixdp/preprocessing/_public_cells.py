@@ -93,7 +93,9 @@ def remedy_for_odd_cells(name: str, cells: Sequence[Any]) -> str:
     some = with_digits[:3]
     signs = set().union(*some)  # formats without them are not tried: each is slow
     forms_of_some = [
-        form for form, own in _SIGNS.items() if own <= signs and _share_read(some, partial(days_of, form=form))
+        form
+        for form, own in _SIGNS.items()
+        if own <= signs and _share_read(some, partial(days_of, form=form))
     ]
     shares = {form: _share_read(texts, partial(days_of, form=form)) for form in forms_of_some}
     best = [form for form, share in shares.items() if share == max(shares.values()) >= 0.5]

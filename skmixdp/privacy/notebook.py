@@ -6,7 +6,7 @@ from itertools import takewhile
 from types import SimpleNamespace
 from typing import Any
 
-from .._utils.annexes import annex
+from .._utils.lazy_imports import annex
 from .._utils.models import report_of
 from .report import first_line
 

@@ -190,7 +190,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
         {"stacked_lists": (1, "numbers"), "_of_arrow": (1, "numbers"), "numeric_frame": (2, "numbers")},
     ),
     "_utils/process.py": (1, {"own_errors": (1, "others"), "warn_later": (1, "released")}),
-    "_utils/annexes.py": (1, {}),
+    "_utils/lazy_imports.py": (1, {}),
     "_utils/validation.py": (
         11,
         {

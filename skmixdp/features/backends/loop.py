@@ -52,7 +52,7 @@ def run(encoder: Encoder, items: Items, places: Sequence[int], settings: Setting
 
 
 def _start_fetch(rows: Tensor) -> Callable[[], NDArray[np.float32]]:
-    """Start to copy rows from a GPU to the host, and return a function that waits for them and returns them."""
+    """Start to copy rows from a GPU to the host, and return a function that waits for them."""
     event: Any = None
     if rows.is_cuda:
         stream = torch.cuda.current_stream(rows.device)

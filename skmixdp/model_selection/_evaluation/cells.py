@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ..._utils.annexes import annex
 from ..._utils.documents import Document, Section
+from ..._utils.lazy_imports import annex
 from ..._utils.validation import FLAG, PROBABILITY, check
 from ...privacy import PrivacyReport
 from ...privacy.report import counted

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..._utils.annexes import annex
 from ..._utils.documents import Document, Section
 from ..._utils.frames import n_rows_of
+from ..._utils.lazy_imports import annex
 from ..._utils.validation import FLAG, check, respelt, shown
 from ...preprocessing._cells import listed
 from ...preprocessing._one_cell import text_of

@@ -31,8 +31,8 @@ from ...preprocessing._leaks._enclosing import warn_of_leaks
 from ...privacy import PrivacyReport
 from ...privacy.units import Units
 from .cells import NoisyCells
-from .errors import FINENESS, CountEvaluation, ResidualEvaluation
 from .groups import Parts
+from .regression_metrics import FINENESS, CountEvaluation, ResidualEvaluation
 from .scores import LARGEST_LOGIT, OneVsRestEvaluation, ScoreEvaluation
 
 Array = NDArray[Any]
