@@ -82,6 +82,7 @@ ALLOWED = {
     "_resuming.py::module": (1, "public"),
     "estimators/_problem.py::check_sample_weight": (4, "refusal"),
     "estimators/_problem.py::check_class_weight": (1, "public"),
+    "_fit/stage.py::Fit.priced": (1, "public"),
     "_fit/stage.py::Weights.applied": (1, "public"),
     "_fit/stage.py::Weights.of_public": (2, "public"),
     "_fit/stages/training.py::_moves": (1, "public"),
