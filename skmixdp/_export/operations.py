@@ -130,8 +130,8 @@ def of_basis(basis: Any) -> Operations:
         constant[rows[:1]] += 1.0
         own = [j, *rows]
         weights[own, missing + j] = -at_start[own]
-        if j in basis.of_missing:
-            weights[basis.of_missing[j], missing + j] = 1.0
+        if j in basis.missing_entries:
+            weights[basis.missing_entries[j], missing + j] = 1.0
     return [
         ("finite", _cut(_LARGEST)),
         ("start", Affine(start)),

@@ -315,7 +315,7 @@ def _checked(*rules: _Rule) -> Pipeline:
     return Pipeline([*_edited(*rules), _DOUBLE, ("nothing", function(np.take, indices=np.arange(0), axis=1))])
 
 
-#: A series of numbers, or of texts of numbers, as a column.
+#: Converts a series of numbers, or of texts of numbers, to a column of float64.
 _DOUBLE: Step = (
     "double",
     Pipeline(

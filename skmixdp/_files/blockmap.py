@@ -17,9 +17,9 @@ from .._linear.sums import on_grid
 from .._rows.row_map import RowMap
 from .._rows.scaling import Whitening
 
-#: Shortest length for float32. Entries of shorter rows could underflow, and RowMap maps these rows.
+#: Shortest rows for float32. Entries of shorter ones could underflow, so RowMap maps those in float64.
 _SHORTEST = 1e-20
-#: Longest length for float32. Entries of longer rows could overflow, and RowMap maps these rows.
+#: Longest rows for float32. Entries of longer ones could overflow, so RowMap maps those in float64.
 _LONGEST = 1e18
 
 #: Smallest factor of a whitening that is applied to points and sums. A whitening with a smaller factor is

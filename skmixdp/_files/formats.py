@@ -297,7 +297,7 @@ class ArrowFile(TableFile):
 
     def _source(self) -> Any:
         """The open file, which a store fetches in ranges of bytes."""
-        return self._pa.OSFile(str(self.path)) if isinstance(self.path, Path) else self.path.ranges()
+        return self._pa.OSFile(str(self.path)) if isinstance(self.path, Path) else self.path.open_unbuffered()
 
     def frame(self) -> pd.DataFrame:
         parts = (piece for i in range(len(self.sizes)) for piece in self._read(i, self.names))
@@ -363,7 +363,7 @@ class ArrowFile(TableFile):
 
     def cells(self, i: int, column: str) -> "pd.Series[Any]":
         table = self._pa.concat_tables(self._read(i, [column]))
-        with reading(self.where):  # a text may not be UTF-8
+        with reading(self.where):  # it fails on texts that are not UTF-8
             cells: pd.Series[Any] = table.column(0).to_pandas()
         return cells
 

@@ -57,10 +57,10 @@ class StoredPath:
 
     def open(self, mode: str = "rb") -> Any:
         """An open file that is fetched in large parts."""
-        return io.BufferedReader(self.ranges(), _PART_BYTES)
+        return io.BufferedReader(self.open_unbuffered(), _PART_BYTES)
 
-    def ranges(self) -> Any:
-        """An open file of pyarrow, which fetches each range of bytes that is read."""
+    def open_unbuffered(self) -> Any:
+        """An open file of pyarrow, which fetches the bytes of each read by a request of its own."""
         with _errors_in_words(self.name):
             return self.files.open_input_file(str(self.path))
 

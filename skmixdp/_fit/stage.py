@@ -462,15 +462,15 @@ class Fit:
             if line
         )
 
-    def unmapped(self) -> "Fit":
-        """The fit whose free map of the rows is asked again, for other columns."""
+    def without_map(self) -> "Fit":
+        """The fit without its map of the rows, which stages that cost nothing make anew for other columns."""
         order = self.stages.all
         payments = tuple(each for each in self.payments if each.line or not order[each.place].reopens)
         return self.learned(payments=payments, mapping=Mapping(UNCHANGED))
 
     def without_public_rows(self, *, targets: bool = True) -> "Fit":
         """The fit without public rows, which asks again what was learned from them, also of ``targets``."""
-        fit, order, labels = self.unmapped(), self.stages.all, self.labels
+        fit, order, labels = self.without_map(), self.stages.all, self.labels
         first = min(place for place, stage in enumerate(order) if stage.reopens and stage.name)
         payments = [
             Payment(first, f"unused {each.line}", each.price, True) if order[each.place].reopens else each

@@ -125,14 +125,14 @@ class Basis(ColumnFunction):
         return [slice(a, b) for a, b in pairwise(ends.tolist())]
 
     @cached_property
-    def of_missing(self) -> dict[int, int]:
-        """Index of the entry for missing values, by the number of the column."""
+    def missing_entries(self) -> dict[int, int]:
+        """Index of the entry for missing values of each column that has one, by the number of the column."""
         first = self.hats[-1].stop
         return {int(j): first + place for place, j in enumerate(np.flatnonzero(self.missing))}
 
     def entries(self, column: int) -> list[int]:
         """The places of a column's entries: the linear term, the hats, and missing values."""
-        hats, missing = self.hats[column], self.of_missing
+        hats, missing = self.hats[column], self.missing_entries
         return [column, *range(hats.start, hats.stop), *([missing[column]] if column in missing else [])]
 
     def of_column(self, column: int) -> "Basis":
@@ -194,8 +194,8 @@ class Basis(ColumnFunction):
             values = np.where(present, values, self.center[j])
             linear = np.clip((values - self.center[j]) * self.factor[j], -self.cut, self.cut)
             rows[:, j] = np.where(present, linear, 0.0)
-            if j in self.of_missing:
-                rows[~present, self.of_missing[j]] = 1.0
+            if j in self.missing_entries:
+                rows[~present, self.missing_entries[j]] = 1.0
             if not len(knots):
                 continue
             within = np.clip(values, knots[0], knots[-1])

@@ -173,7 +173,7 @@ class Effects:
         """What is drawn of a part."""
         part = self.parts[name]
         first = int(part.places[0])
-        curved, missing = any(map(len, self.basis.knots)), first in self.basis.of_missing
+        curved, missing = any(map(len, self.basis.knots)), first in self.basis.missing_entries
         cells, rows, short = part.panel(self.rows[:, part.places], self.basis.knots[first], curved, missing)
         waves = {period: self.curve(part.places, each) for period, each in short.items()}
         hidden = [

@@ -50,8 +50,8 @@ _PIECES, _MORE_PIECES, _MANY_ROWS_TIMES_MU = 8, 16, 5_000
 #: With public rows, there is one piece for each such number of them, and at least this number of pieces.
 _ROWS_OF_PIECE, _FEWEST_PIECES = 5, 3
 
-#: Rows times mu from which a regression has curves. With fewer, the noise in them costs more than they gain.
-_FEWEST_NUMBERS = 1_000
+#: Fewest rows times mu for curves of a regression. With fewer, the noise in them costs more than they gain.
+_FEWEST_ROWS_TIMES_MU = 1_000
 
 #: Noise in a count, as a fraction of the rows, up to which private rows determine knots better than public
 #: rows that are fewer than the second number.
@@ -164,7 +164,7 @@ class AdditiveHead(LinearHead):
         automatic = isinstance(self.interactions, str) and self.interactions == "auto"
         self._pairs = () if automatic else self._pairs_of(fit.data.n_features)
         mu, n_rows = fit.budget.mu, fit.data.n_rows
-        few_rows = fit.data.loss.quadratic and mu * n_rows < _FEWEST_NUMBERS
+        few_rows = fit.data.loss.quadratic and mu * n_rows < _FEWEST_ROWS_TIMES_MU
         if few_rows and self.n_knots == "auto":
             return self._curved(self._linear(fit))
         unpaired = fit

@@ -27,8 +27,8 @@ from ..components.protocols import PrivateQuery, ReleasedArray
 from ._basis import Basis, Pairs
 from ._effects import Effects
 
-#: Number of rows times mu from which pairs are chosen.
-_FEWEST_NUMBERS = 2_000
+#: Fewest rows times mu for a choice of pairs.
+_FEWEST_ROWS_TIMES_MU = 2_000
 #: Share of mu squared for curves without products.
 _FIRST_SHARE = 0.05
 #: Share of mu squared for the scores.
@@ -66,7 +66,7 @@ class ChosenPairs(Stage):
     limits = (_FIRST_SHARE + _SCORES_SHARE, _FIRST_SHARE + _SCORES_SHARE + 0.05)
 
     def price(self, fit: Fit) -> Price | None:
-        few = fit.budget.mu * fit.data.n_rows < _FEWEST_NUMBERS
+        few = fit.budget.mu * fit.data.n_rows < _FEWEST_ROWS_TIMES_MU
         if not fit.divides or few or not self._possible(range(len(self.owners))):
             return None
         return sum(share for _, share in self.lines(fit, 0.0))
@@ -130,8 +130,8 @@ class ChosenPairs(Stage):
         return with_intercept(fit, replace(row_map, bound=fit.settings.rows.length_factor * bound))
 
     def _with_pairs(self, fit: Fit, pairs: Pairs) -> Fit:
-        """The fit with products of these pairs, whose map is asked again."""
-        return self.on_basis(fit.unmapped(), replace(self.basis(), pairs=pairs))
+        """The fit with products of these pairs, whose map is made anew."""
+        return self.on_basis(fit.without_map(), replace(self.basis(), pairs=pairs))
 
     def _possible(self, columns: "range | list[int]", most: int | None = None) -> Pairs:
         """Pairs of columns with different owners."""

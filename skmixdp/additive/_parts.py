@@ -98,12 +98,12 @@ class Part:
             if not is_known and column.cut < FARTHEST:
                 declared, normal = 2 * chances[0] - 1, NORMAL[(chances[0] * len(NORMAL)).astype(int)]
                 first = declared if column.cut == 1.0 else normal
-            rows = self._at(first)[1]
+            rows = self._cells_and_rows(first)[1]
         if column.indicator:
             rows = np.where((chances[1] < mean[-1])[:, np.newaxis], self._missing, rows)
         return rows
 
-    def _at(self, numbers: FloatArray) -> tuple[NDArray[Any], FloatArray]:
+    def _cells_and_rows(self, numbers: FloatArray) -> tuple[NDArray[Any], FloatArray]:
         """The cells (m,) at which the first column has these numbers, and all columns there (m, c)."""
         column = self.column
         if column is None:
@@ -146,7 +146,7 @@ class Part:
             else:
                 inner = knots[(knots > low) & (knots < high)]
                 numbers = np.unique(np.concatenate([np.linspace(low, high, _N_VALUES), inner]))
-            cells, rows = self._at(numbers)
+            cells, rows = self._cells_and_rows(numbers)
             if few:
                 cells = np.array(_spelt(cells), dtype=object)
             elif column is not None:

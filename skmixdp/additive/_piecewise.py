@@ -374,7 +374,7 @@ class MappedPiecewiseRows(SparseRows):
 
 
 class ColumnFunction(RowFunction):
-    """A function of rows whose results are held in the way that suits a table and its columns."""
+    """A function of rows whose results are held as pieces of curves, or computed in every pass."""
 
     def table_of(self, table: Table) -> Table:
         n_rows = table.shape[0]

@@ -72,7 +72,7 @@ _LARGEST_LOG = 60.0
 _RATES = 1e-9, 1e15
 
 
-def _each(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _halves(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
     return sums[:1], sums[1:]
 
 
@@ -243,7 +243,7 @@ def poisson_steps(regression: Regression, *, robust: bool, predicts: bool = Fals
     cut, _ = counts(goes_on=not predicts).cut(score_scale)
     longest, _ = exposures(goes_on=not predicts).cut(of_means)
     arrays, scales = yield from regression.noisy(
-        cut_sums, of_rate, *[ReleasedArray(1.0, 0.5)] * 2, split=_each
+        cut_sums, of_rate, *[ReleasedArray(1.0, 0.5)] * 2, split=_halves
     )
     noisy_sums = [cut, longest] * np.maximum(np.concatenate(arrays), scales)
     events, at_risk = (noisy_sums + public.u @ public.y[:, :2]).tolist()
@@ -273,7 +273,7 @@ def poisson_steps(regression: Regression, *, robust: bool, predicts: bool = Fals
     if not predicts:
         return estimate
     values = np.append(estimate.values[:1], without_noise(estimate.values[1:], estimate.noise[1:, 1:]))
-    # Large residuals are counts far above their means. The cut loses those that a histogram shows, or fewer.
+    # Counts far above their means lose what exceeds the cut: at most what a histogram of residuals shows.
     cut, _ = residuals().cut(of_means)
     (lost,) = residuals(goes_on=False).lost(np.array([cut]))
     moved = yield from level(regression, values, (cut, largest), float(lost))
@@ -297,7 +297,7 @@ def level(
         terms = np.stack([rows.y[:, 0] - means, means], axis=1) / cuts
         return np.asarray(np.clip(terms, -1.0, 1.0) * rows.u[:, np.newaxis])
 
-    arrays, scales = yield from regression.sums(parts, _LEVEL, *[ReleasedArray(1.0, 0.5)] * 2, split=_each)
+    arrays, scales = yield from regression.sums(parts, _LEVEL, *[ReleasedArray(1.0, 0.5)] * 2, split=_halves)
     excess, mean = (np.array(cuts) * np.concatenate(arrays)).tolist()
     mean = max(mean, cuts[1] * scales[1])
     certain = signal_part(_USUAL_MOVE, cuts[0] * scales[0] / mean)

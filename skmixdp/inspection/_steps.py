@@ -108,12 +108,12 @@ class _StepsDisplay(Display):
         return cls._drawn(ax, steps=history.steps)
 
     def _draw(self, ax: Axes) -> None:
-        self._curves(np.array([record["step"] for record in self.steps]))
+        self._draw_curves(np.array([record["step"] for record in self.steps]))
         at_integers(ax)
         ax.set_xlabel("Step")
 
     @abstractmethod
-    def _curves(self, t: Any) -> None:
+    def _draw_curves(self, t: Any) -> None:
         """Draw what the steps ``t`` (n_steps,) hold."""
 
     def _style(self, index: int) -> dict[str, Any]:
@@ -147,7 +147,7 @@ class GradientNormsDisplay(_StepsDisplay):
     *Guarantee*: everything shown is public or released.
     """
 
-    def _curves(self, t: Any) -> None:
+    def _draw_curves(self, t: Any) -> None:
         self.norms_: Line2D | None = None
         self.range_: PolyCollection | None = None
         if all(record["public_gradient_norms"] is not None for record in self.steps):
@@ -191,7 +191,7 @@ class PublicWeightDisplay(_StepsDisplay):
     *Guarantee*: everything shown is public or released.
     """
 
-    def _curves(self, t: Any) -> None:
+    def _draw_curves(self, t: Any) -> None:
         weights = [record["public_weight"] for record in self.steps]
         (self.line_,) = self.ax_.plot(t, weights, label="public weight", **self._style(0))
         self.ax_.set_ylim(-0.03, 1.03)

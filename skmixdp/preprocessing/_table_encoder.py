@@ -420,7 +420,7 @@ def _counted(column: TableColumn, cells: list[Any]) -> TableColumn:
 
 
 def _hashed_width(wanted: Any, cells: list[Any]) -> int:
-    """The number of columns of a text; ``"auto"`` has twice as many as public cells have words."""
+    """Number of hashed columns of a text column; ``"auto"`` is about twice the number of public words."""
     if wanted != "auto":
         return int(wanted)
     words = {word for cell in cells for word in (text_of(cell) or "").lower().split()}

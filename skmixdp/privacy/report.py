@@ -422,8 +422,8 @@ class SearchReport(Statement):
             ),
             ("trials", trials),
             ("scored on", scored),
-            ("such fits cost", _each(self.costs)),
-            ("affordable fits", _each(self.affordable)),
+            ("such fits cost", _by_strategy(self.costs)),
+            ("affordable fits", _by_strategy(self.affordable)),
             *self._sizes,
             ("noise source", self.noise),
             ("treated as public", "; ".join(self.treated_as_public)),
@@ -431,5 +431,5 @@ class SearchReport(Statement):
         ]
 
 
-def _each(epsilons: dict[str, float]) -> str:
+def _by_strategy(epsilons: dict[str, float]) -> str:
     return "; ".join(f"epsilon {epsilon:.6g} by {strategy}" for strategy, epsilon in epsilons.items())

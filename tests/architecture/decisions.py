@@ -174,7 +174,7 @@ ALLOWED = {
     "additive/_piecewise.py::MappedPiecewiseRows.__init__": (1, "released"),
     "additive/_basis.py::Basis.breakpoints": (1, "released"),
     "additive/_basis.py::Basis.has_curves": (1, "released"),
-    "additive/_basis.py::Basis.of_missing": (1, "released"),
+    "additive/_basis.py::Basis.missing_entries": (1, "released"),
     "additive/_estimators.py::AdditiveHead._prepared": (4, "public"),
     "additive/_estimators.py::AdditiveHead._shrunk": (2, "released"),
     "additive/_effects.py::Effects._usual_factor": (3, "released"),

@@ -38,9 +38,9 @@ _OF_PIVOT = 0.2
 _FARTHEST, _USUAL_DISTANCE, _SPREAD = 4.0, 1.0, 1.0
 #: The distance from the pivot at which a row counts fully.
 _FULL = 1.5
-#: Prior standard deviation of the log of the ratio of its summed probabilities to its number of rows.
+#: Prior standard deviation of the log of this ratio: summed probabilities of a rare class, per row of it.
 _USUAL_ERROR_OF_RARE = 0.5
-#: Smallest such ratio; the largest is the inverse.
+#: Smallest such ratio. The largest is the inverse of this.
 _LEAST_OF_RARE = 0.2
 
 

@@ -353,7 +353,7 @@ def noisy_matrix(
     Source: Dwork, Talwar, Thakurta and Zhang 2014, "Analyze Gauss: optimal bounds for privacy-preserving
     principal component analysis".
     """
-    query = moments_query(np.eye(width), learner.dtype)  # products with the identity: all entries
+    query = moments_query(np.eye(width), learner.dtype)  # the products are the rows themselves
     total, scale = yield from learner.ask(multiplier, query)
     return (total + total.T) / (2 * learner.n_rows), scale / learner.n_rows * math.sqrt(2 * width)
 

@@ -1,4 +1,4 @@
-"""The algorithm ModelMix, its event, and the epsilon of this."""
+"""The algorithm ModelMix, its event for accounting, and the epsilon of an event."""
 
 import math
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -145,7 +145,7 @@ class ModelMixEvent(GaussianEvent):
         return GaussianEvent(self.noise_multiplier, self.n_steps, self.sampling_rate, self.noise)
 
     def mu(self, neighboring: Neighboring) -> float | None:
-        """None: mixed releases are not Gaussian, and at most as much, since mixing is post-processing."""
+        """None, since mixed releases are not Gaussian. Mixing is post-processing and adds no privacy loss."""
         return None
 
 

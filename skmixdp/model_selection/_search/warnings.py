@@ -50,7 +50,7 @@ def recorded() -> Iterator[list[Warning]]:
 
 
 def _no_repeats(caught: Iterable[Warning]) -> dict[Key, Warning]:
-    """Each warning without repeats; the search itself warns of seeds."""
+    """Warnings by class and text, each once. Those of seeds are left out, which the search itself gives."""
     of_trials = (warning for warning in caught if not isinstance(warning, NotPrivateWarning))
     return {(type(warning), str(warning)): warning for warning in of_trials}
 

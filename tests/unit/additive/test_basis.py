@@ -20,7 +20,7 @@ def test_entries_of_a_row():
     np.testing.assert_allclose(rows[2] + mean, [4.0, -4.0, 0, 0, 0, 1.0, 0], atol=1e-15)
     assert BASIS.width == 7
     assert BASIS.hats == [slice(2, 6), slice(6, 6)]
-    assert BASIS.of_missing == {0: 6}
+    assert BASIS.missing_entries == {0: 6}
 
 
 def test_hats_sum_to_one_and_rows_are_bounded_for_any_number():
