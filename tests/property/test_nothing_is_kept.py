@@ -1,11 +1,14 @@
 """No fitted object, report, pickle or file holds an exact sum of private rows, a private row, or a digest."""
 
 import functools
+import gc
 import hashlib
 import io
 import pickle
 import secrets
 import stat
+import weakref
+from contextlib import suppress
 from itertools import count
 
 import cloudpickle
@@ -15,10 +18,12 @@ import pytest
 import scipy.sparse as sp
 from randomgen import AESCounter
 from sklearn.ensemble import VotingClassifier
+from sklearn.pipeline import make_pipeline
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.algorithms import DPZero
 from skmixdp.estimators import fit_many, resumable
+from skmixdp.inference import private_inference
 from skmixdp.inspection import ensemble_report, model_card
 from skmixdp.model_selection import PrivateSearchCV, private_evaluation
 from skmixdp.preprocessing import NoisyScaler
@@ -225,6 +230,47 @@ def test_the_plan_of_a_fit_leads_to_no_private_rows(monkeypatch):
     for plan in plans:
         found = {type(part).__name__ for part in reachable(plan) if isinstance(part, (LabelledRows, Table))}
         assert not found
+
+
+FORGOTTEN = {
+    "fit": lambda rows, ledger: classifier(X=rows, ledger=ledger),
+    "seeded": lambda rows, ledger: classifier(X=rows, random_state=0),
+    "several": lambda rows, ledger: fit_many([MixedDPLogisticRegression(**CLASSES, random_state=0)], rows, Y),
+    "refused": lambda rows, ledger: classifier(X_PUB, Y_PUB[:7], X=rows, random_state=0),
+    "pipeline": lambda rows, ledger: make_pipeline(
+        NoisyScaler(1.0, 1e-4, bounds=(-20.0, 20.0), ledger=ledger),
+        MixedDPLogisticRegression(**CLASSES, ledger=ledger),
+    ).fit(rows, Y),
+    "inference": lambda rows, ledger: private_inference(rows, Y == 1, family="logistic", **TERMS),
+}
+
+
+@pytest.mark.parametrize("name", FORGOTTEN)
+def test_rows_that_the_caller_forgets_are_freed_before_it_ends(tmp_path, name):
+    """A look at the callers for pipelines must not keep their variables."""
+    ledger = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("rows", epsilon=99.0, delta=1e-3)
+
+    def with_parameters(work):
+        rows = X.copy()
+        freed = weakref.ref(rows)
+        with suppress(ValueError):
+            work(rows, ledger)
+        del rows
+        return freed() is None
+
+    def without_parameters():
+        rows = X.copy()
+        freed = weakref.ref(rows)
+        with suppress(ValueError):
+            FORGOTTEN[name](rows, ledger)
+        del rows
+        return freed() is None
+
+    gc.disable()
+    try:
+        assert with_parameters(FORGOTTEN[name]) and without_parameters()
+    finally:
+        gc.enable()
 
 
 def test_an_interrupted_fit_leaves_released_numbers_alone(monkeypatch, tmp_path):

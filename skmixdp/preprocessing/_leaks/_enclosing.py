@@ -126,10 +126,10 @@ def enclosing_pipeline() -> Any:
     outermost = None
     with suppress(Exception):
         for frame, module in _calls():
-            owner = frame.f_locals.get("self")
-            fits = module.startswith("sklearn.") and frame.f_code.co_name in _METHODS
-            if fits and "Pipeline" in kinds(owner) and not hasattr(owner, "_sets_routing"):
-                outermost = owner
+            if module.startswith("sklearn.") and frame.f_code.co_name in _METHODS:
+                owner = frame.f_locals.get("self")
+                if "Pipeline" in kinds(owner) and not hasattr(owner, "_sets_routing"):
+                    outermost = owner
     return outermost
 
 
@@ -137,16 +137,19 @@ def seeding_ensemble() -> str | None:
     """The class of the ensemble of scikit-learn that is fitting, which sets a seed in each member."""
     with suppress(Exception):
         for frame, module in _calls():
-            owner = frame.f_locals.get("self", frame.f_locals.get("ensemble"))
-            if module.startswith("sklearn.ensemble.") and "BaseEnsemble" in kinds(owner):
-                return type(owner).__name__
+            if module.startswith("sklearn.ensemble."):
+                owner = frame.f_locals.get("self", frame.f_locals.get("ensemble"))
+                if "BaseEnsemble" in kinds(owner):
+                    return type(owner).__name__
     return None
 
 
 def _calls(frame: FrameType | None = None) -> list[tuple[FrameType, str]]:
     """Frames of the call stack and their modules, the innermost first, from ``frame`` or the caller's caller.
 
-    The caller's own frame would hold itself, and with it the private rows, until garbage is collected.
+    The caller's own frame would hold itself, and with it the private rows, until garbage is collected. A
+    frame whose ``f_locals`` were read keeps them until it ends (before Python 3.13), so those of methods
+    alone are read.
     """
     outer = walk_stack(frame or sys._getframe(2))
     return [(call, str(call.f_globals.get("__name__", ""))) for call, _ in outer]
@@ -173,7 +176,8 @@ def _outermost_fit() -> tuple[FrameType | None, FrameType | None]:
 def _pipeline_of(frame: FrameType) -> Any:
     """The pipeline whose method a frame of the call stack is, found by its steps; or None."""
     names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
-    owner = frame.f_locals.get(names[0]) if names else None
+    is_method = frame.f_code.co_qualname.rpartition(".")[0][-1:] not in ("", ">")  # or a function
+    owner = frame.f_locals.get(names[0]) if names and is_method else None
     with suppress(Exception):  # any object may be there, such as one whose attributes fail
         return owner if frame.f_code.co_name in dir(type(owner)) and is_pipeline(owner) else None
 
