@@ -12,7 +12,7 @@ from .._linear.losses import predicted_classes
 from .._rows.table import check_counts, check_exposure, check_targets
 from .._utils.models import predicts_rates
 from .._utils.process import own_state
-from .._utils.validation import check
+from .._utils.validation import POSITIVE, check
 from ..preprocessing._leaks._enclosing import warn_of_leaks
 from ..privacy.noise import seed_of
 from ._problem import check_width
@@ -202,6 +202,7 @@ def _transaction_of(
         )
     if epsilon is None:
         check("delta", delta, None, remedy="it goes with epsilon")
+        check("noise_multiplier", noise_multiplier, POSITIVE, remedy="it is the noise, in rows or persons")
     transaction = Transaction.of_release(
         type(estimator).__name__,
         epsilon=epsilon,

@@ -24,7 +24,7 @@ from ._estimating import (
     square,
     summed,
 )
-from ._tails import N_BINS, Tail, bins_of
+from ._tails import EDGES, N_BINS, Tail, bins_of
 
 #: Shares of the squared budget for scores and curvatures in each step, chosen in simulations. The last step
 #: uses the curvature of the step before.
@@ -246,7 +246,7 @@ def poisson_steps(regression: Regression, *, robust: bool, predicts: bool = Fals
         cut_sums, of_rate, *[ReleasedArray(1.0, 0.5)] * 2, split=_halves
     )
     noisy_sums = [cut, longest] * np.maximum(np.concatenate(arrays), scales)
-    events, at_risk = (noisy_sums + public.u @ public.y[:, :2]).tolist()
+    events, at_risk = (noisy_sums + public.u @ np.minimum(public.y[:, :2], EDGES[-1])).tolist()
     rate = min(max(events / at_risk, _RATES[0]), _RATES[1])
     start = np.zeros(width)
     start[0] = math.log(rate)

@@ -258,7 +258,7 @@ def private_inference(
     if len(x_pub) >= ENOUGH:
         scales = public_scales(x_pub) | scales
         if family == "gaussian" and known_target is None:
-            known_target = public_scales(labels_pub[:, np.newaxis])[0]
+            known_target = public_scales(labels_pub[:, np.newaxis]).get(0)
     columns_of_labels = [(labels, labels_pub)]
     if poisson:
         columns_of_labels.append((exposures, exposures_pub))
@@ -328,7 +328,7 @@ def private_inference(
             largest = yield from noisy_scale(learner, multiplier / math.sqrt(shares["weights"]), n_features)
         shown_columns = np.flatnonzero(spread > 0)
         design = Design(shown_columns, center[shown_columns], spread[shown_columns], largest)
-        public_rows = design.rows(x_pub, labels_pub)
+        public_rows = design.rows(unmapped(n_features)(x_pub, np.float64), labels_pub)
         of_all = multiplier / math.sqrt(share)
         regression = Regression(learner, n_features, of_all, design, public_rows)
         if logistic:

@@ -95,6 +95,15 @@ def test_public_rows_and_persons_take_part():
     assert persons.predict(X, years).mean() == pytest.approx(y.mean(), rel=0.1)
 
 
+@pytest.mark.parametrize("value", [1e20, 1e160, 1.7e308])
+def test_huge_public_counts_end_no_fit(value):
+    X, y, years = counted(n=2000)
+    y_pub, exposures = y[-30:].astype(np.float64), {"exposure": years, "exposure_pub": years[-30:]}
+    y_pub[[3, 4]] = value
+    model = MixedDPPoissonRegressor(epsilon=4.0, random_state=0).fit(X, y, X[-30:], y_pub, **exposures)
+    assert np.isfinite(model.predict(X)).all()
+
+
 def test_a_column_that_noise_hides_has_no_effect():
     X, y, _ = counted()
     model = MixedDPPoissonRegressor(epsilon=1.0, random_state=0).fit(np.c_[X, np.zeros(N)], y)

@@ -191,6 +191,26 @@ def test_public_rows_count():
     assert (more.bse.iloc[1:] < 0.75 * alone.bse.iloc[1:]).all()
 
 
+@pytest.mark.parametrize("value", [1e20, 1e160, 1.7e308])
+@families
+def test_huge_public_numbers_end_no_inference(family, value):
+    """Private ones are cut, and so are these: what is charged gives a result."""
+    X, y, _, options = of_family(family)
+    X_pub, y_pub = X[-40:].copy(), y[-40:].astype(np.float64)
+    X_pub[[3, 4], 1] = value
+    if family != "logistic":
+        y_pub[[5, 6]] = value
+    result = private_inference(X, y, epsilon=8.0, X_pub=X_pub, y_pub=y_pub, random_state=0, **options)
+    assert np.isfinite(result.params).all()
+
+
+def test_constant_public_targets_do_not_tell_their_scale():
+    X, y, _ = linear()
+    public = {"X_pub": X[-40:], "y_pub": np.full(40, 100.0)}
+    result = private_inference(X, y, epsilon=8.0, family="gaussian", random_state=0, **public)
+    assert np.isfinite(result.params).all()
+
+
 @families
 def test_with_much_budget_sample_weights_give_the_weighted_estimate_and_robust_errors(family):
     X, y, _, options = of_family(family)
