@@ -100,7 +100,7 @@ FLOORS = (
 
 #: Most lines of the package and of its tests. A capability raises them by its own lines, less those that it
 #: makes needless, with a decision record; everything else lowers them.
-MOST_LINES, MOST_TEST_LINES = 48_480, 64_750
+MOST_LINES, MOST_TEST_LINES = 48_470, 64_780
 
 #: Most imports from the core to annexes, parameters of type ``Any``, and attributes that are asked for by
 #: name (see :func:`looks`). These limits are only ever lowered.
