@@ -176,7 +176,7 @@ coverage: .venv/.test
 		--cov=skmixdp/privacy --cov=skmixdp/_engine --cov-report= \
 		--ignore=tests/unit/privacy/test_ledger_processes.py \
 		tests/unit/privacy tests/unit/engine tests/sklearn/test_notebook.py tests/unit/audit/test_per_instance.py \
-		tests/faults/test_ledgers.py tests/faults/test_long_runs.py tests/faults/test_randomness.py \
+		tests/property/test_per_instance.py tests/faults/test_ledgers.py tests/faults/test_long_runs.py tests/faults/test_randomness.py \
 		tests/fuzz/test_found.py tests/unit/learning/test_thinned.py tests/sklearn/test_persons.py \
 		tests/reports/test_workflows.py tests/reports/test_said_in_time.py tests/reports/test_notebook.py
 	$(BIN)/coverage report --include "skmixdp/privacy/*,skmixdp/_engine/release.py,skmixdp/_engine/recording.py" --fail-under 100
