@@ -125,9 +125,9 @@ def make_plan(
     rate = recipe.sampling.rate(info.n_private)
     sensitivity = recipe.query.sensitivity(info.view, dtype)
     n_steps, sigma = budget.n_steps, budget.noise_multiplier
-    left = info if share == 1 else replace(info, mu=budget.mu * math.sqrt(share))
+    info_of_steps = info if share == 1 else replace(info, mu=budget.mu * math.sqrt(share))
     if share < 1:
-        n_steps = recipe.steps.count(left, sensitivity)
+        n_steps = recipe.steps.count(info_of_steps, sensitivity)
         sigma = budget.multiplier(share, n_steps)
     elif budget.epsilon is not None:
         terms: dict[str, Any] = {
@@ -139,13 +139,13 @@ def make_plan(
         if sigma is not None:
             n_steps = steps_for(budget.epsilon, budget.delta, noise_multiplier=sigma, **terms)
         elif n_steps is None:
-            n_steps = recipe.steps.count(left, sensitivity)
+            n_steps = recipe.steps.count(info_of_steps, sensitivity)
         # The number of steps was rounded down, so noise for the whole budget is a little less than given.
         sigma = noise_multiplier_for(budget.epsilon, budget.delta, n_steps=n_steps, **terms)
     assert n_steps is not None and sigma is not None
     facts = ReleaseFacts(sigma, n_steps, sensitivity)
-    public_weight = recipe.weighting.bind(left, facts)
-    private = [1 - public_weight(t, left.view) for t in range(1, n_steps + 1)]
+    public_weight = recipe.weighting.bind(info_of_steps, facts)
+    private = [1 - public_weight(t, info_of_steps.view) for t in range(1, n_steps + 1)]
     facts = replace(facts, private_weight=float(np.sqrt(np.mean(np.square(private)))))
     event = budget.whole if share < 1 else recipe.event(sigma, n_steps, rate, budget.noise)
     if budget.epsilon is None:
@@ -157,7 +157,7 @@ def make_plan(
         noise_multiplier=sigma,
         n_steps=n_steps,
         event=event,
-        step_size=recipe.steps.bind(left, facts),
+        step_size=recipe.steps.bind(info_of_steps, facts),
         public_weight=public_weight,
         share=share,
     )

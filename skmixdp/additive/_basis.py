@@ -166,11 +166,11 @@ class Basis(ColumnFunction):
         knots, hats = self.knots[j], self.hats[j]
         if not len(knots):
             return rows[:, [j]]
-        few = knots[np.linspace(0, len(knots) - 1, min(len(knots), _COARSE)).astype(int)]
-        coarse = np.zeros((len(rows), len(few)))
+        grid = knots[np.linspace(0, len(knots) - 1, min(len(knots), _COARSE)).astype(int)]
+        coarse = np.zeros((len(rows), len(grid)))
         # A product of matrices would round a row differently next to other rows.
         for place, knot in zip(range(hats.start, hats.stop), knots, strict=True):
-            coarse += rows[:, [place]] * [np.interp(knot, few, unit) for unit in np.eye(len(few))]
+            coarse += rows[:, [place]] * [np.interp(knot, grid, unit) for unit in np.eye(len(grid))]
         return coarse
 
     def factors(self, rows: FloatArray, pair: tuple[int, int]) -> tuple[FloatArray, FloatArray]:

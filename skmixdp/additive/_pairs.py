@@ -66,8 +66,8 @@ class ChosenPairs(Stage):
     limits = (_FIRST_SHARE + _SCORES_SHARE, _FIRST_SHARE + _SCORES_SHARE + 0.05)
 
     def price(self, fit: Fit) -> Price | None:
-        few = fit.budget.mu * fit.data.n_rows < _FEWEST_ROWS_TIMES_MU
-        if not fit.divides or few or not self._possible(range(len(self.owners))):
+        has_few_rows = fit.budget.mu * fit.data.n_rows < _FEWEST_ROWS_TIMES_MU
+        if not fit.divides or has_few_rows or not self._possible(range(len(self.owners))):
             return None
         return sum(share for _, share in self.lines(fit, 0.0))
 

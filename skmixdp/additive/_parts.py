@@ -139,15 +139,15 @@ class Part:
             cells, rows = np.linspace(0, 100, len(usual)), usual
         else:
             numbers: NDArray[Any] = np.unique(usual[~np.isnan(usual[:, 0]), 0])
-            few = not len(knots) and (curved or len(numbers) <= 2)
+            shows_ends_alone = not len(knots) and (curved or len(numbers) <= 2)
             low, high = numbers[0], numbers[-1]
-            if few:
+            if shows_ends_alone:
                 numbers = np.unique([low, high])
             else:
                 inner = knots[(knots > low) & (knots < high)]
                 numbers = np.unique(np.concatenate([np.linspace(low, high, _N_VALUES), inner]))
             cells, rows = self._cells_and_rows(numbers)
-            if few:
+            if shows_ends_alone:
                 cells = np.array(_spelt(cells), dtype=object)
             elif column is not None:
                 days = np.ptp(numbers) * column.scale

@@ -457,13 +457,13 @@ def with_student(
 
 def _directions(rows: FloatArray) -> FloatArray:
     """Orthonormal directions (d, r) of rows (n, d) that vary, as columns."""
-    few, many = len(rows) < rows.shape[1], rows.shape[1] > _MANY_COLUMNS
-    rows = rows.astype(np.float32) if many else rows  # half the time
-    gram = rows @ rows.T if few else rows.T @ rows
-    most = min(len(gram), _MOST_DIRECTIONS if many else len(gram))
+    has_few_rows, has_many_columns = len(rows) < rows.shape[1], rows.shape[1] > _MANY_COLUMNS
+    rows = rows.astype(np.float32) if has_many_columns else rows  # half the time
+    gram = rows @ rows.T if has_few_rows else rows.T @ rows
+    most = min(len(gram), _MOST_DIRECTIONS if has_many_columns else len(gram))
     values, vectors = eigh(gram, subset_by_index=(len(gram) - most, len(gram) - 1))
     leading = vectors[:, values > max(_FLAT, float(np.finfo(values.dtype).eps)) * values[-1]]
-    directions = np.linalg.qr(rows.T @ leading)[0] if few else leading
+    directions = np.linalg.qr(rows.T @ leading)[0] if has_few_rows else leading
     return directions.astype(np.float64)
 
 
